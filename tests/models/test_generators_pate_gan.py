@@ -28,7 +28,6 @@ from earshot_models.generators.pate_gan import (
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_models.generators.steps import DivergedError
-from earshot_models.votes.rules.confident import ConfidentGNMax
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -241,7 +240,6 @@ def test_without_a_seed_noise_is_the_operating_systems() -> None:
     [
         ({"ensemble": replace(TEAM, teachers=11)}, "each teacher needs its own"),
         ({"sources": np.zeros(10, int)}, "each teacher needs its own"),
-        ({"aggregator": ConfidentGNMax(1, 1, 1)}, "must answer every query"),
         ({"origin": PUBLIC}, "epsilon"),
         ({"origin": NOT_PRIVATE}, "epsilon"),
     ],

@@ -12,18 +12,17 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method
-from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.binary import BinaryVoting
-from earshot_models.votes.rules.confident import ConfidentGNMax
-from earshot_models.votes.rules.gnmax import GNMax
-from earshot_models.votes.rules.gnthreshold import GNThreshold
-from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold, above_widest_gap
-from earshot_models.votes.rules.grid_threshold import GridThreshold
+from earshot_models.votes.rules.against_thresholds import ThresholdRule
+from earshot_models.votes.rules.binary import BinaryRule
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnmax import GNMaxRule
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule, above_widest_gap
+from earshot_models.votes.rules.grid_threshold import GridRule
 from earshot_models.votes.rules.laws import SIDES, threshold_law, widest_gap_law
-from earshot_models.votes.rules.lnmax import LNMax
-from earshot_models.votes.rules.powerset import PowersetVoting
+from earshot_models.votes.rules.lnmax import LNMaxRule
+from earshot_models.votes.rules.powerset import PowersetRule
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import catalogue, faults, printed_votes
 from earshot_simulations.auditing.ensembles import (
@@ -78,8 +77,8 @@ def test_a_bound_by_votes_holds_from_votes_to_neighbours() -> None:
     """Theorem 6 for the widest gap, order by order, for every neighbour, in its direction."""
     orders = np.array([1.5, 2.0, 4.0, 8.0])
     for votes in ((50.0, 3.0, 1.0), (48.0, 47.0, 2.0), (30.0, 12.0, 9.0)):
-        voting = AdaptiveThreshold(3.0, 50)
-        bound = threshold_divergences(voting, np.array([votes]), orders, Method.DEPENDENT).answered
+        voting = AdaptiveRule(sigma=3.0)
+        bound = voting.divergences(np.array([votes]), 50, orders, Method.DEPENDENT).answered
         here = np.log(widest_gap_law(np.array(votes), 3.0))
         worst = np.zeros(len(orders))
         for each in moved_labels(votes, 3):
@@ -93,22 +92,22 @@ def test_a_bound_by_votes_holds_from_votes_to_neighbours() -> None:
 @pytest.mark.parametrize(
     "voting",
     [
-        GNThreshold(20.0, 4.0, 50),
-        GNThreshold(20.0, 4.0, 50, check=ConfidentCheck(24.0, 6.0)),
-        AdaptiveThreshold(4.0, 50),
-        GridThreshold((8.0, 25.0), 3.0, 4.0, 50),
-        GridThreshold((8.0, 20.0), 3.0, 4.0, 50, check=ConfidentCheck(24.0, 6.0)),
+        GNThresholdRule(sigma=4.0, cut=20.0),
+        GNThresholdRule(sigma=4.0, cut=20.0, threshold=24.0, check_sigma=6.0),
+        AdaptiveRule(sigma=4.0),
+        GridRule(sigma=4.0, grid=(8.0, 25.0), scale=3.0),
+        GridRule(sigma=4.0, grid=(8.0, 20.0), scale=3.0, threshold=24.0, check_sigma=6.0),
     ],
 )
 def test_laws_of_labels_against_thresholds_add_up_to_one(
-    voting: GNThreshold | AdaptiveThreshold | GridThreshold,
+    voting: ThresholdRule,
 ) -> None:
-    assert limit_law(voting, (12.0, 30.0, 21.0)).sum() == pytest.approx(1)
+    assert limit_law(voting, 50, (12.0, 30.0, 21.0)).sum() == pytest.approx(1)
 
 
 def test_laws_of_labels_are_normal() -> None:
-    assert label_law(BinaryVoting(50, 3.0), 12.0).sum() == pytest.approx(1)
-    checked = label_law(BinaryVoting(50, 3.0, ConfidentCheck(30.0, 4.0)), 12.0)
+    assert label_law(BinaryRule(sigma=3.0), 50, 12.0).sum() == pytest.approx(1)
+    checked = label_law(BinaryRule(sigma=3.0, threshold=30.0, check_sigma=4.0), 50, 12.0)
     assert checked.sum() == pytest.approx(1)
     assert checked[-1] == pytest.approx(stats.norm.sf((38.0 - 30.0) / 4.0))
     wins = threshold_law(np.array([12.0, 30.0, 21.0]), 20.0, 4.0).reshape(2, 2, 2)[:, 1, :].sum()
@@ -116,11 +115,12 @@ def test_laws_of_labels_are_normal() -> None:
 
 
 def test_laws_of_winners_add_up_and_are_those_of_two_classes() -> None:
-    for rule in (LNMax(0.1), GNMax(8.0), ConfidentGNMax(25.0, 12.0, 8.0)):
+    confident = ConfidentRule(sigma=8.0, threshold=25.0, check_sigma=12.0)
+    for rule in (LNMaxRule(sigma=10.0), GNMaxRule(sigma=8.0), confident):
         assert winner_law(rule, (20, 14, 6)).sum() == pytest.approx(1, abs=1e-12)
     gap, gamma = 9.0, 0.1
     lost = (2 + gamma * gap) / (4 * math.exp(gamma * gap))
-    assert winner_law(LNMax(gamma), (24, 15))[1] == pytest.approx(lost, rel=1e-10)
+    assert winner_law(LNMaxRule(sigma=1 / gamma), (24, 15))[1] == pytest.approx(lost, rel=1e-10)
 
 
 def test_many_answers_are_a_multinomial_law() -> None:
@@ -141,11 +141,12 @@ def test_neighbours_are_all_there_are() -> None:
 
 def test_a_teacher_that_is_left_out_takes_votes_away_and_gives_none() -> None:
     """Its neighbours are fewer, so it pays less, and with v = 1 one label changes."""
-    voting, votes = GNThreshold(20.5, 4.0, 50, most=1), (20.0, 21.0, 3.0)
+    voting, votes = GNThresholdRule(sigma=4.0, cut=20.5, winners=1), (20.0, 21.0, 3.0)
     gone, other = (
-        Thresholds("", voting, votes, unit) for unit in (Unit.PHONE, Unit.REPLACED_PHONE)
+        Thresholds("", voting, votes, unit, teachers=50)
+        for unit in (Unit.PHONE, Unit.REPLACED_PHONE)
     )
-    laws = [limit_law(voting, each) for each in
+    laws = [limit_law(voting, 50, each) for each in
             ((19.0, 21.0, 3.0), (20.0, 20.0, 3.0), (20.0, 21.0, 2.0))]  # fmt: skip
     found = [pair.there for (pair,) in gone.neighbours()]
     assert len(found) == len(laws)
@@ -169,7 +170,7 @@ def test_an_epsilon_is_the_hockey_stick_of_single_queries() -> None:
 
 def test_the_neighbour_that_tells_most_is_measured() -> None:
     """It is not the one whose outcomes are farthest by χ²."""
-    case = Sets("", PowersetVoting(3, 3.0), (8, 7, 0, 0, 0, 0, 0, 0))
+    case = Sets("", PowersetRule(sigma=3.0), (8, 7, 0, 0, 0, 0, 0, 0))
     pairs = [pair for (pair,) in case.neighbours()]
     found = [convolved_epsilon([pair], case.queries, DELTA).low for pair in pairs]
     assert len(found) == 14
@@ -215,7 +216,7 @@ def test_no_rule_for_one_winner_costs_more_than_is_proven() -> None:
     results = catalogue.audit("curator-votes", EFFORT)
     assert [each for each in results if not each.passed] == []
     cases = " ".join(each.case for each in results)
-    for name in ("LNMax", "GNMax", "Confident", "Interactive", "owners of three budgets"):
+    for name in ("LNMaxRule", "GNMaxRule", "Confident", "Interactive", "owners of three budgets"):
         assert name in cases
     for each in results:
         if isinstance(each, Finding):
@@ -233,7 +234,7 @@ def test_faults_are_caught_and_the_same_rules_without_them_are_not() -> None:
     for each in (raw, half, unpaid):
         assert isinstance(each, Finding)
         assert each.measured.low > 2 * each.proven  # type: ignore[operator]
-    assert drawn_labels("", BinaryVoting(51, 5.0), EFFORT.draws, 1).held
+    assert drawn_labels("", BinaryRule(sigma=5.0), 51, EFFORT.draws, 1).held
 
 
 def test_printed_claims_are_refuted_by_as_much_as_is_known() -> None:

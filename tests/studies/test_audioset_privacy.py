@@ -12,8 +12,7 @@ from support.reproduced import reproduced
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method, epsilon
-from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.gnthreshold import GNThreshold
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.sweeps.estimate import Estimate
@@ -108,8 +107,8 @@ def test_what_holds_is_the_accounting_of_the_rule_that_holds(ensemble: SampleVot
     ):
         bits = 2000 * changed * bit_divergence(sigma, ORDERS)
         assert row[f"{name}_independent"] == pytest.approx(epsilon(bits, ORDERS, 1e-8)[0])
-        voting = GNThreshold(20.0, sigma, 50, None if name == "uncut" else 3)
-        each = threshold_divergences(voting, votes, ORDERS, Method.EXACT, unit).answered
+        voting = GNThresholdRule(sigma=sigma, cut=20.0, winners=None if name == "uncut" else 3)
+        each = voting.divergences(votes, 50, ORDERS, Method.EXACT, unit).answered
         spent = 2000 * each.mean(axis=0)
         assert row[f"{name}_exact"] == pytest.approx(epsilon(spent, ORDERS, 1e-8)[0])
         assert row[f"{name}_exact"] <= row[f"{name}_dependent"] <= row[f"{name}_independent"]

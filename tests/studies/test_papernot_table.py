@@ -9,14 +9,16 @@ import pytest
 from support.command import earshot
 from support.reproduced import reproduced
 
-from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol.errors import InvalidInputError
 from earshot_studies.papernot import table_1 as table
 from earshot_studies.papernot.table_1 import PaperRow, account, read_votes
 
+TEN = ConfidentRule(sigma=40.0, threshold=200.0, check_sigma=150.0)
+TWO = ConfidentRule(sigma=40.0, threshold=300.0, check_sigma=200.0)
 CASES = {
-    "Ten": PaperRow("ten.npy", ConfidentGNMax(200.0, 150.0, 40.0), 1e-5, 60, 1.97),
-    "Two": PaperRow("two.npy", ConfidentGNMax(300.0, 200.0, 40.0), 1e-5, 60, None),
+    "Ten": PaperRow("ten.npy", TEN, 1e-5, 60, 1.97),
+    "Two": PaperRow("two.npy", TWO, 1e-5, 60, None),
 }
 
 

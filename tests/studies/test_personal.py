@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.reproduced import reproduced
 
-from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_studies.muehl import cells, data
@@ -29,7 +29,7 @@ from earshot_studies.muehl.tables import theirs
 from earshot_studies.muehl.votes import Ensembles, VoteFolder
 
 DELTA = 1e-5
-MNIST = ConfidentGNMax(200, 150, 40)
+MNIST = ConfidentRule(sigma=40, threshold=200, check_sigma=150)
 WHOLE = Ensembles(60_000, 250)
 EVEN = Ensembles(60_000, 100)  # quarters of exactly 25 teachers
 
@@ -38,7 +38,7 @@ def test_their_example_of_upsampling():
     # "one half is duplicated once ...: 375 teachers and a noise scale of 60" (section 6.2).
     found = plan(InfluenceVariant.UPSAMPLING, 2.0, 2, WHOLE, MNIST)
     assert len(found.wanted) == 375
-    assert found.mechanism == ConfidentGNMax(300, 225, 60)
+    assert found.mechanism == ConfidentRule(sigma=60, threshold=300, check_sigma=225)
     assert found.impact == (1, 2)
 
 
@@ -89,7 +89,7 @@ def test_who_vanishes_takes_turns(teachers, quarters, higher, queries):
     assert (np.abs(often.sum(axis=1) - expected) <= 2).all()
     turns = often.sum(axis=0)
     assert turns.max() - turns.min() <= 2
-    assert found.mechanism.deviation == pytest.approx(40 * (found.high.sum() + expected) / teachers)
+    assert found.mechanism.sigma == pytest.approx(40 * (found.high.sum() + expected) / teachers)
 
 
 @given(st.integers(4, 30), st.integers(0, 100), st.integers(0, 3))
@@ -113,7 +113,7 @@ def votes_of(teachers, queries, classes=3, seed=0):
     return np.where(wrong, random.integers(0, classes, (teachers, queries)), truth)
 
 
-SMALL = ConfidentGNMax(30, 15, 6)
+SMALL = ConfidentRule(sigma=6, threshold=30, check_sigma=15)
 
 
 def theorem_6(counts, sigma, order):
@@ -154,9 +154,9 @@ def paid(found, chosen, votes, takes, dependent):
             weights = chosen.weights if takes is None else chosen.weights * takes[place]
             counts = [weights[votes[:, query] == kind].sum() for kind in range(3)]
             for index, order in enumerate(THEIR_ORDERS):
-                ratio = math.sqrt(2) * mechanism.check_deviation / moved
+                ratio = math.sqrt(2) * mechanism.check_sigma / moved
                 if dependent:
-                    gap = abs(max(counts) - mechanism.threshold) / mechanism.check_deviation
+                    gap = abs(max(counts) - mechanism.threshold) / mechanism.check_sigma
                     sums[index] += _bounded(math.erfc(gap / math.sqrt(2)) / 2, ratio, order)
                 else:
                     sums[index] += order / ratio**2
@@ -165,13 +165,11 @@ def paid(found, chosen, votes, takes, dependent):
                 # By Δ_o with the noise there is, though q is of the real noise.
                 if dependent:
                     top = max(counts)
-                    q = sum(
-                        math.erfc((top - count) / (2 * mechanism.deviation)) for count in counts
-                    )
+                    q = sum(math.erfc((top - count) / (2 * mechanism.sigma)) for count in counts)
                     q = min(q / 2 - 0.5, 2 / 3)
-                    sums[index] += _bounded(q, mechanism.deviation / moved, order)
+                    sums[index] += _bounded(q, mechanism.sigma / moved, order)
                 else:
-                    sums[index] += order * moved**2 / mechanism.deviation**2
+                    sums[index] += order * moved**2 / mechanism.sigma**2
         epsilons.append(
             min(
                 total - math.log(DELTA) / (order - 1)

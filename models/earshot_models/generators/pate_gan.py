@@ -41,7 +41,7 @@ from earshot_models.teachers.partitions import partitions
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.progress import Progress
 
 Aggregator = LNMax | GNMax
@@ -135,13 +135,10 @@ def train_pate_gan(
             training.
         DivergedError: Weights of generator or student became infinite, which votes alone can cause.
         NotPublicStartError: The start is not of public sound alone.
-        InvalidParametersError: There are more teachers than sources, the aggregator is of another
-            kind, the origin is not private, or the start has other networks or clips of another
-            shape.
+        InvalidParametersError: There are more teachers than sources, the origin is not private, or
+            the start has other networks or clips of another shape.
     """
     cost = about_cost(origin)
-    if aggregator.check is not None:
-        raise InvalidParametersError(f"aggregator={aggregator!r}: must answer every query")
     given = checked_clips(clips)
     stems = np.arange(len(given)) if sources is None else np.asarray(sources)
     if stems.shape != given.shape[:1]:

@@ -16,32 +16,35 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
-from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import costs, multi_winner, thresholds
 from earshot_models.votes.costs.costs import Divergences, Method, epsilon
 from earshot_models.votes.costs.outcomes import log_winning
+from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.output_ballots import STEPS, Outputs
-from earshot_models.votes.rules.against_thresholds import ThresholdVoting
-from earshot_models.votes.rules.binary import BinaryVoting
-from earshot_models.votes.rules.confident import ConfidentGNMax
-from earshot_models.votes.rules.gnmax import GNMax
-from earshot_models.votes.rules.gnthreshold import GNThreshold
-from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
-from earshot_models.votes.rules.grid_threshold import GridThreshold
-from earshot_models.votes.rules.interactive import InteractiveGNMax
+from earshot_models.votes.rules.against_thresholds import ThresholdRule
+from earshot_models.votes.rules.binary import BinaryRule
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnmax import GNMaxRule
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
+from earshot_models.votes.rules.grid_threshold import GridRule
+from earshot_models.votes.rules.interactive import InteractiveRule
+from earshot_models.votes.rules.label_votes import LabelRule
 from earshot_models.votes.rules.laws import answers_of
-from earshot_models.votes.rules.lnmax import LNMax
-from earshot_models.votes.rules.powerset import PowersetVoting
-from earshot_models.votes.rules.rule import UNITS
-from earshot_models.votes.rules.tau import ClippedVoting
+from earshot_models.votes.rules.lnmax import LNMaxRule
+from earshot_models.votes.rules.one_winner import OneWinnerRule
+from earshot_models.votes.rules.powerset import PowersetRule
+from earshot_models.votes.rules.rule import UNITS, VotingRule
+from earshot_models.votes.rules.tau import TauRule
 from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy.divergences import ORDERS as LEDGER_ORDERS
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.teacher_ballots import Ballot, Whole
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
@@ -76,11 +79,11 @@ _LABELS = 20
 _DRAWN = (20.0, 23.0, 31.0)
 """Votes on which rules for labels are drawn."""
 
-Aggregator = LNMax | GNMax | ConfidentGNMax | InteractiveGNMax
+R = TypeVar("R", bound=VotingRule)
 
 
 @dataclass(frozen=True)
-class Case(ABC):
+class Case(ABC, Generic[R]):
     """A rule on the votes of one query.
 
     Attributes:
@@ -94,17 +97,17 @@ class Case(ABC):
     """
 
     words: str
-    rule: Any
+    rule: R
     votes: Votes
     unit: Unit = Unit.REPLACED_PHONE
     methods: tuple[Method, ...] = (Method.INDEPENDENT,)
-    runs: Any = None
+    runs: R | None = None
     pays_check: bool = True
 
     queries: ClassVar[int] = 5
 
     @property
-    def running(self) -> Any:
+    def running(self) -> R:
         """Rule whose outcomes are measured."""
         return self.runs or self.rule
 
@@ -132,7 +135,7 @@ class Case(ABC):
         return np.asarray((each.asked + each.answered if self.pays_check else each.answered)[0])
 
 
-class Winners(Case):
+class Winners(Case[OneWinnerRule]):
     """A rule for one winner; of few teachers all neighbours are known."""
 
     queries = 30
@@ -153,7 +156,7 @@ class Winners(Case):
     def divergences(self, method: Method) -> Divergences:
         scores = _SCORES if self.rule.takes_scores else None
         table = np.array([self.votes])
-        return costs.query_divergences(self.rule, table, LEDGER_ORDERS, method, scores=scores)
+        return self.rule.divergences(table, LEDGER_ORDERS, method, scores=scores)
 
     @override
     def findings(self) -> Iterator[Finding]:
@@ -165,7 +168,7 @@ class Winners(Case):
             yield composed_finding(self.words, self.unit, claimed, events, self.measured, _COUNTED)
 
 
-class SeveralWinners(Case):
+class SeveralWinners(Case[R]):
     """A rule by which any number of labels wins; it is accounted for at `ORDERS`."""
 
     @abstractmethod
@@ -192,19 +195,24 @@ class SeveralWinners(Case):
             )
 
 
-class Labels(SeveralWinners):
+@dataclass(frozen=True, kw_only=True)
+class Labels(SeveralWinners[LabelRule]):
     """A rule for every label by itself: a teacher turns its whole ballot around.
 
     Attributes:
         votes: Votes of each label that moves, one number.
+        teachers: Number of teachers.
     """
+
+    teachers: int
 
     @override
     def neighbours(self) -> Iterator[Sequence[Pair]]:
         moved, touched = _farthest_ballots(self.rule)
         (votes,) = self.votes
-        here, there = (label_law(self.running, each) for each in (votes, votes + moved))
-        still = label_law(self.running, 0.0)
+        here, there, still = (
+            label_law(self.running, self.teachers, each) for each in (votes, votes + moved, 0.0)
+        )
         pair = Pair(here, there, touched)
         yield [pair, Pair(still, still, _LABELS - touched)] if touched < _LABELS else [pair]
 
@@ -212,17 +220,17 @@ class Labels(SeveralWinners):
     def divergences(self, method: Method) -> Divergences:
         votes = np.zeros((1, _LABELS))
         votes[0, : _farthest_ballots(self.rule)[1]] = self.votes[0]
-        return multi_winner.label_divergences(self.rule, votes, ORDERS, method)
+        return self.rule.divergences(votes, self.teachers, ORDERS, method)
 
     @override
     def usual(self) -> Numbers:
-        change = multi_winner.gaussian_divergence(self.rule, _LABELS, ORDERS)
+        change = multi_winner.gaussian_divergence(_ballot(self.rule), self.rule.sigma, ORDERS)
         if self.rule.check is not None and self.pays_check:
-            change = change * (1 + (self.rule.deviation / self.rule.check.deviation) ** 2)
+            change = change * (1 + (self.rule.sigma / self.rule.check.deviation) ** 2)
         return np.asarray(change)
 
 
-class Sets(SeveralWinners):
+class Sets(SeveralWinners[PowersetRule]):
     """A rule for sets of labels: one vote moves from any set to any other, of which all are tried.
 
     Attributes:
@@ -236,39 +244,49 @@ class Sets(SeveralWinners):
 
     @override
     def divergences(self, method: Method) -> Divergences:
-        return multi_winner.set_divergences(self.rule, _cast(self.votes), ORDERS, method)
+        return self.rule.divergences(_cast(self.votes), ORDERS, method)
 
     @override
     def usual(self) -> Numbers:
-        return np.asarray(ORDERS / self.rule.deviation**2 + self._usual_check())
+        return np.asarray(ORDERS / self.rule.sigma**2 + self._usual_check())
 
 
-class Thresholds(SeveralWinners):
+@dataclass(frozen=True, kw_only=True)
+class Thresholds(SeveralWinners[ThresholdRule]):
     """A rule for labels against a threshold.
 
     A teacher that is replaced moves votes either way; one that is left out takes votes away.
+
+    Attributes:
+        teachers: Number of teachers.
     """
+
+    teachers: int
+
+    @property
+    def _changed(self) -> int:
+        """Labels that a teacher changes."""
+        return thresholds.changed_labels(self.rule.winners, len(self.votes), self.unit)
 
     @override
     def neighbours(self) -> Iterator[Sequence[Pair]]:
-        changed = thresholds.changed_labels(self.rule, len(self.votes), self.unit)
-        here = limit_law(self.running, self.votes)
-        for each in moved_labels(self.votes, changed):
+        here = limit_law(self.running, self.teachers, self.votes)
+        for each in moved_labels(self.votes, self._changed):
             if self.unit is not Unit.PHONE or (np.array(each) <= self.votes).all():
-                yield [Pair(here, limit_law(self.running, each))]
+                yield [Pair(here, limit_law(self.running, self.teachers, each))]
 
     @override
     def divergences(self, method: Method) -> Divergences:
         table = np.array([self.votes])
-        return thresholds.threshold_divergences(self.rule, table, ORDERS, method, self.unit)
+        return self.rule.divergences(table, self.teachers, ORDERS, method, self.unit)
 
     @override
     def usual(self) -> Numbers:
-        claimed = thresholds.gaussian_divergence(self.rule, len(self.votes), ORDERS, self.unit)
+        claimed = thresholds.gaussian_divergence(self.rule.sigma, self._changed, ORDERS)
         return np.asarray(claimed + ORDERS * self.rule.choice_rho + self._usual_check())
 
 
-def _most_telling(cases: Iterable[Case]) -> Case:
+def _most_telling(cases: Iterable[Case[R]]) -> Case[R]:
     """Return the case that measures the largest ε."""
     return max(cases, key=lambda each: each.measured.low)
 
@@ -281,11 +299,15 @@ def audit_curator(trials: int, seed: int) -> Iterator[Result]:
         seed: Seed of the draws.
     """
     tables = ((14, 13, 13), (20, 20, 0), (26, 14, 0), (31, 5, 4), (40, 0, 0))
-    rules: dict[str, Aggregator] = {
-        "LNMax, γ = 0.1": LNMax(0.1),
-        "GNMax, σ = 8": GNMax(8.0),
-        "Confident-GNMax, T = 25, σ₁ = 12, σ₂ = 8": ConfidentGNMax(25.0, 12.0, 8.0),
-        "Interactive-GNMax, T = 10, σ₁ = 12, σ₂ = 8": InteractiveGNMax(10.0, 12.0, 8.0, 0.9),
+    rules: dict[str, OneWinnerRule] = {
+        "LNMax, γ = 0.1": LNMaxRule(sigma=10.0),
+        "GNMax, σ = 8": GNMaxRule(sigma=8.0),
+        "Confident-GNMax, T = 25, σ₁ = 12, σ₂ = 8": ConfidentRule(
+            sigma=8.0, threshold=25.0, check_sigma=12.0
+        ),
+        "Interactive-GNMax, T = 10, σ₁ = 12, σ₂ = 8": InteractiveRule(
+            sigma=8.0, threshold=10.0, check_sigma=12.0, confidence=0.9
+        ),
     }
     for name, rule in rules.items():
         words = f"{name}; {Winners.queries} queries, "
@@ -305,44 +327,44 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
         draws: Answers drawn of each rule.
         seed: Seed of the draws.
     """
-    teachers, check = 51, ConfidentCheck(38.0, 8.0)
+    teachers = 51
     half = teachers / 2
     both = (Method.INDEPENDENT, Method.EXACT)
-    for rule, voting in (
-        ("binary votes", BinaryVoting(teachers, 5.0)),
-        ("votes clipped to 1.8 in L2", ClippedVoting(teachers, 1.8, 2, 5.0)),
-        ("votes clipped to 3.4 in L1", ClippedVoting(teachers, 3.4, 1, 5.0)),
-        ("binary votes with a check", BinaryVoting(teachers, 5.0, check)),
+    for name, rule in (
+        ("binary votes", BinaryRule(sigma=5.0)),
+        ("votes clipped to 1.8 in L2", TauRule(sigma=5.0, tau=1.8)),
+        ("votes clipped to 3.4 in L1", TauRule(sigma=5.0, tau=3.4, norm=1)),
+        ("binary votes with a check", BinaryRule(sigma=5.0, threshold=38.0, check_sigma=8.0)),
     ):
         # Beside the check, where both it and the answer tell something, it is not the middle.
-        middle = half - _farthest_ballots(voting)[0] / 2
-        votes = (middle,) if voting.check is None else (half + 2, half + 6, half + 12)
-        words = f"{rule}, {_LABELS} labels, {teachers} teachers, s = 5"
-        cases = (Labels(words, voting, (each,), methods=both) for each in votes)
+        middle = half - _farthest_ballots(rule)[0] / 2
+        votes = (middle,) if rule.check is None else (half + 2, half + 6, half + 12)
+        words = f"{name}, {_LABELS} labels, {teachers} teachers, s = 5"
+        cases = (Labels(words, rule, (each,), methods=both, teachers=teachers) for each in votes)
         yield from _most_telling(cases).findings()
-    for cast, deviation, agreed in (
-        ((9, 4, 1, 1), 2.0, None),
-        ((8, 7), 3.0, None),
-        ((15,), 4.0, ConfidentCheck(12.0, 6.0)),
+    for cast, rule_of_sets in (
+        ((9, 4, 1, 1), PowersetRule(sigma=2.0)),
+        ((8, 7), PowersetRule(sigma=3.0)),
+        ((15,), PowersetRule(sigma=4.0, threshold=12.0, check_sigma=6.0)),
     ):
-        words = f"sets of 3 labels, cast {cast}, σ = {deviation:g}"
-        words += " with a check" if agreed else ""
+        words = f"sets of 3 labels, cast {cast}, σ = {rule_of_sets.sigma:g}"
+        words += " with a check" if rule_of_sets.check else ""
         counts = cast + (0,) * (2**3 - len(cast))
-        voting_for_sets = PowersetVoting(3, deviation, agreed)
-        yield from Sets(words, voting_for_sets, counts, methods=both).findings()
-    agreement = ConfidentCheck(26.0, 6.0)
-    yield drawn_labels("binary votes", BinaryVoting(teachers, 7.0, agreement), draws, seed)
-    clipped = ClippedVoting(teachers, 1.2, 2, 7.0, agreement)
-    yield drawn_labels("clipped votes", clipped, draws, seed)
+        yield from Sets(words, rule_of_sets, counts, methods=both).findings()
+    binary = BinaryRule(sigma=7.0, threshold=26.0, check_sigma=6.0)
+    yield drawn_labels("binary votes", binary, teachers, draws, seed)
+    clipped = TauRule(sigma=7.0, tau=1.2, threshold=26.0, check_sigma=6.0)
+    yield drawn_labels("clipped votes", clipped, teachers, draws, seed)
     counts = (5, 4, 2, 0, 0, 0, 0, 0)
-    one, sets = _cast(counts), PowersetVoting(3, 2.5)
+    one, sets = _cast(counts), PowersetRule(sigma=2.5)
     many = SubsetVotes(
         np.tile(one.sets, (draws, 1)),
         np.tile(one.counts, draws),
         np.arange(draws) * len(one.counts),
     )
     law = dict(zip(answers_of(3), set_law(sets, counts).tolist(), strict=True))
-    yield _drawn("sets of labels: what the rule draws", sets, [many], law, seed)
+    source = np.random.default_rng(seed).bytes
+    yield _drawn("sets of labels: what the rule draws", sets.outcomes(many, source), law)
 
 
 def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
@@ -353,45 +375,52 @@ def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
         seed: Seed of the draws.
     """
     teachers = 50
-    fixed, adaptive = GNThreshold(20.5, 4.0, teachers), AdaptiveThreshold(4.0, teachers)
-    grid = GridThreshold((8.0, 20.0, 32.0, 44.0), 4.0, 4.0, teachers)
+    fixed, adaptive = GNThresholdRule(sigma=4.0, cut=20.5), AdaptiveRule(sigma=4.0)
+    grid = GridRule(sigma=4.0, grid=(8.0, 20.0, 32.0, 44.0), scale=4.0)
     near, even, wide = (20.0, 21.0, 3.0), (30.0, 20.0, 10.0), (40.0, 22.0, 9.0)
-    low, high = ConfidentCheck(24.0, 6.0), ConfidentCheck(30.0, 6.0)
+    low, high = (_check(each) for each in (24.0, 30.0))
     checked, one = " with a check, v = 1", ", v = 1"
     first, widest, chosen = (
         "a fixed threshold", "the widest gap of noisy votes", "a threshold from a grid"
     )  # fmt: skip
-    cases: tuple[tuple[str, ThresholdVoting, Votes], ...] = (
+    cases: tuple[tuple[str, ThresholdRule, Votes], ...] = (
         (first, fixed, near),
-        (first + one, replace(fixed, most=1), near),
-        (first + checked, replace(fixed, most=1, check=low), near),
+        (first + one, replace(fixed, winners=1), near),
+        (first + checked, replace(fixed, winners=1, **low), near),
         (widest, adaptive, even),
         (widest, adaptive, wide),
-        (widest + one, replace(adaptive, most=1), even),
-        (widest + checked, replace(adaptive, most=1, check=high), even),
+        (widest + one, replace(adaptive, winners=1), even),
+        (widest + checked, replace(adaptive, winners=1, **high), even),
         (chosen, grid, even),
-        (chosen + one, replace(grid, most=1), even),
-        (chosen + checked, replace(grid, most=1, check=high), even),
+        (chosen + one, replace(grid, winners=1), even),
+        (chosen + checked, replace(grid, winners=1, **high), even),
     )
-    for (words, voting, votes), unit in itertools.product(cases, UNITS):
-        if voting.most is None and unit is Unit.PHONE:
+    for (words, rule, votes), unit in itertools.product(cases, UNITS):
+        if rule.winners is None and unit is Unit.PHONE:
             continue  # all labels may change either way
-        methods = (Method.INDEPENDENT, *([Method.EXACT] if voting.exact else []))
+        methods = (Method.INDEPENDENT, *([Method.EXACT] if rule.exact else []))
         said = f"{words}, votes {', '.join(f'{vote:g}' for vote in votes)}, σ = 4"
-        yield from Thresholds(said, voting, votes, unit, methods).findings()
+        yield from Thresholds(said, rule, votes, unit, methods, teachers=teachers).findings()
     yield from _servers()
-    agreement = ConfidentCheck(26.0, 6.0)
-    for words, limit in (
-        (first, GNThreshold(22.0, 4.0, teachers, check=agreement)),
-        (widest, replace(adaptive, check=agreement)),
-        (chosen, replace(grid, check=agreement, grid=(8.0, 20.0, 32.0))),
-    ):
-        law, answers = limit_law(limit, _DRAWN), limit.answers(len(_DRAWN))
+    agreement = _check(26.0)
+    limits: tuple[tuple[str, ThresholdRule], ...] = (
+        (first, GNThresholdRule(sigma=4.0, cut=22.0, **agreement)),
+        (widest, replace(adaptive, **agreement)),
+        (chosen, replace(grid, grid=(8.0, 20.0, 32.0), **agreement)),
+    )
+    for words, limit in limits:
+        law, answers = limit_law(limit, teachers, _DRAWN), limit.answers(len(_DRAWN))
         # Thresholds of a grid are not part of what is published.
         chances = law[:-1].reshape(-1, len(answers)).sum(axis=0)
         expected = dict(zip(answers, chances.tolist(), strict=True)) | {(-1, -1, -1): law[-1]}
-        given = [np.tile(_DRAWN, (draws, 1))]
-        yield _drawn(f"{words}: what the rule draws", limit, given, expected, seed)
+        source = np.random.default_rng(seed).bytes
+        found = limit.outcomes(np.tile(_DRAWN, (draws, 1)), teachers, source)
+        yield _drawn(f"{words}: what the rule draws", found, expected)
+
+
+def _check(threshold: float) -> dict[str, Any]:
+    """Return the options of a check."""
+    return {"threshold": threshold, "check_sigma": 6.0}
 
 
 def _servers() -> Iterator[Finding]:
@@ -415,7 +444,7 @@ def _servers() -> Iterator[Finding]:
             yield vote_finding(summed, case, unit, losses)
 
 
-def winner_law(rule: Aggregator, votes: Votes) -> Numbers:
+def winner_law(rule: OneWinnerRule, votes: Votes) -> Numbers:
     """Return how likely each class wins and, where there is a check, that there is no answer."""
     table = np.array([votes], dtype=np.float64)
     if rule.check is None:
@@ -424,27 +453,27 @@ def winner_law(rule: Aggregator, votes: Votes) -> Numbers:
     return with_check(rule.law(table[0]), agreement, rule.check)
 
 
-def label_law(rule: BinaryVoting | ClippedVoting, votes: float) -> Numbers:
+def label_law(rule: LabelRule, teachers: int, votes: float) -> Numbers:
     """Return how likely a label wins, does not win, or has no answer."""
     from scipy.stats import norm
 
-    win = float(norm.cdf((votes - rule.teachers / 2) / rule.deviation))
-    return with_check(np.array([win, 1 - win]), max(votes, rule.teachers - votes), rule.check)
+    win = float(norm.cdf((votes - teachers / 2) / rule.sigma))
+    return with_check(np.array([win, 1 - win]), max(votes, teachers - votes), rule.check)
 
 
-def set_law(rule: PowersetVoting, votes: Votes) -> Numbers:
+def set_law(rule: PowersetRule, votes: Votes) -> Numbers:
     """Return how likely each set of labels wins, by the quadrature of a winner of all classes."""
-    law: Numbers = np.exp(log_winning(np.array(votes), rule.deviation))
+    law: Numbers = np.exp(log_winning(np.array(votes), rule.sigma))
     return with_check(law, max(votes), rule.check)
 
 
-def limit_law(rule: ThresholdVoting, votes: Votes) -> Numbers:
+def limit_law(rule: ThresholdRule, teachers: int, votes: Votes) -> Numbers:
     """Return how likely each outcome is, together with the threshold that a grid gave."""
-    return with_check(rule.law(np.array(votes)), max(votes), rule.check)
+    return with_check(rule.law(np.array(votes), teachers), max(votes), rule.check)
 
 
 def drawn_winners(
-    name: str, rule: Aggregator, trials: int, seed: int, runs: Aggregator | None = None
+    name: str, rule: OneWinnerRule, trials: int, seed: int, runs: OneWinnerRule | None = None
 ) -> Check:
     """Check that winners are of the law that the accounting knows.
 
@@ -460,48 +489,55 @@ def drawn_winners(
         (place if place < len(votes) else -1,): float(chance)
         for place, chance in enumerate(winner_law(rule, votes))
     }
-    given = [np.tile(votes, (trials, 1))]
-    if rule.takes_scores:
-        given.append(np.tile(_SCORES, (trials, 1)))
-    return _drawn(f"{name}: who wins", runs or rule, given, law, seed)
+    scores = np.tile(_SCORES, (trials, 1)) if rule.takes_scores else None
+    source = np.random.default_rng(seed).bytes
+    found = (runs or rule).outcomes(np.tile(votes, (trials, 1)), source, scores)
+    return _drawn(f"{name}: who wins", found, law)
 
 
 def drawn_labels(
     name: str,
-    rule: BinaryVoting | ClippedVoting,
+    rule: LabelRule,
+    teachers: int,
     draws: int,
     seed: int,
-    runs: BinaryVoting | None = None,
+    runs: LabelRule | None = None,
 ) -> Check:
     """Check that draws of a rule for labels, all of them together, are of their laws.
 
     Args:
         name: Rule in words.
         rule: Rule that is accounted for.
+        teachers: Number of teachers.
         draws: Answers drawn.
         seed: Seed of the draws.
         runs: Rule that runs, if not the same.
     """
-    laws = [dict(zip((1, 0, -1), label_law(rule, each), strict=False)) for each in _DRAWN]
+    laws = [dict(zip((1, 0, -1), label_law(rule, teachers, each), strict=False)) for each in _DRAWN]
     expected = {
         answer: math.prod(float(law[each]) for law, each in zip(laws, answer, strict=True))
         for answer in itertools.product(*laws)
     }
-    given = [np.tile(_DRAWN, (draws, 1))]
-    return _drawn(f"{name}: what the rule draws", runs or rule, given, expected, seed)
+    source = np.random.default_rng(seed).bytes
+    found = (runs or rule).outcomes(np.tile(_DRAWN, (draws, 1)), teachers, source)
+    return _drawn(f"{name}: what the rule draws", found, expected)
 
 
-def _drawn(case: str, rule: Any, given: Sequence[Any], law: OutcomeLaw, seed: int) -> Check:
-    """Check draws of a rule, from what its `winners` takes, one for each row."""
-    found = rule.winners(*given, np.random.default_rng(seed).bytes)
+def _drawn(case: str, found: Whole, law: OutcomeLaw) -> Check:
+    """Check outcomes that a rule drew, one for each row."""
     drawn = Counter(tuple(row) for row in found.reshape(len(found), -1).tolist())
     return law_check(case, drawn, law)
 
 
-def _farthest_ballots(rule: BinaryVoting | ClippedVoting) -> tuple[float, int]:
+def _ballot(rule: LabelRule) -> Ballot:
+    """Return a teacher's ballot; it does not depend on how many teachers there are."""
+    return rule.ballot(PollForm(_LABELS, 1))
+
+
+def _farthest_ballots(rule: LabelRule) -> tuple[float, int]:
     """Return by how much a label moves, and how many do, where two ballots share none."""
     rows = np.tril(np.ones((_LABELS, _LABELS), dtype=np.int64))
-    ballot = rule.ballot(_LABELS)
+    ballot = _ballot(rule)
     entries = ballot.cast(rows).max(axis=1) / ballot.vote
     sizes = np.arange(1, _LABELS + 1)
     best = int(np.argmax(np.where(2 * sizes <= _LABELS, sizes * entries**2, 0)))

@@ -12,7 +12,7 @@ import itertools
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,16 +23,15 @@ from earshot_client.clustering import GRID, DPLloyd, box_grid
 from earshot_client.phases import discovery as labelled_sums
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_models.votes.confident_check import ConfidentCheck
-from earshot_models.votes.costs.costs import Method, epsilon, spent_epsilon
-from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.binary import BinaryVoting
-from earshot_models.votes.rules.confident import ConfidentGNMax
-from earshot_models.votes.rules.gnthreshold import GNThreshold
-from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
+from earshot_models.votes.costs.costs import Method, epsilon
+from earshot_models.votes.rules.binary import BinaryRule
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
 from earshot_protocol.errors import RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
+from earshot_protocol.overriding import override
 from earshot_protocol.phases import plan
 from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, SumLabels
 from earshot_protocol.phases.plan import SecureSum
@@ -102,7 +101,7 @@ Whole = npt.NDArray[np.int64]
 _SURVIVORS = 900
 _BALLOT = BallotSum(0.5, 3, _SURVIVORS)
 _VECTOR = VectorSum(1.5, 320, 1e-6, _SURVIVORS)
-_VOTING = BinaryVoting(51, 5.0)
+_TEACHERS, _BINARY = 51, BinaryRule(sigma=5.0)
 KINDS = ("local route, points", "secure-sum route", "votes on samples", "contacts by environment")
 """Phases, one of every kind."""
 _POINTS, _SECURE_SUMS = KINDS[:2]
@@ -477,17 +476,18 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
         seed: Seed of the draws.
     """
     yield raw_threshold()
-    half = replace(_VOTING, deviation=_VOTING.deviation / 2)
+    half = replace(_BINARY, sigma=_BINARY.sigma / 2)
     words = "half the noise on the positive count: 20 labels"
-    yield from Labels(words, _VOTING, (25.0,), runs=half).findings()
-    yield drawn_labels("half the noise", _VOTING, 5 * trials, seed, half)
-    voting = BinaryVoting(51, 40.0, ConfidentCheck(38.0, 2.0))
+    yield from Labels(words, _BINARY, (25.0,), runs=half, teachers=_TEACHERS).findings()
+    yield drawn_labels("half the noise", _BINARY, _TEACHERS, 5 * trials, seed, half)
+    checked = BinaryRule(sigma=40.0, threshold=38.0, check_sigma=2.0)
     words = "a check that nobody pays for: 20 labels"
-    yield from Labels(words, voting, (38.0,), pays_check=False).findings()
+    case = Labels(words, checked, (38.0,), pays_check=False, teachers=_TEACHERS)
+    yield from case.findings()
     yield from free_check()
-    broken = _ReusedNoise(25.0, 8.0, 8.0)
+    options = {"sigma": 8.0, "threshold": 25.0, "check_sigma": 8.0}
     words = "noise of a check used for the answer, too"
-    yield drawn_winners(words, ConfidentGNMax(25.0, 8.0, 8.0), trials, seed, broken)
+    yield drawn_winners(words, ConfidentRule(**options), trials, seed, _ReusedNoise(**options))
     yield from unpaid_check()
     yield raw_cost()
     yield published_cost("exact, two classes", lambda local, beta: float(local[0]))
@@ -496,9 +496,9 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
 
 def raw_threshold() -> Finding:
     """Look for the widest gap before there is any noise."""
-    voting = AdaptiveThreshold(4.0, 50)
+    rule = AdaptiveRule(sigma=4.0)
     votes, others = (50, 25, 0, 0, 0), (50, 26, 0, 0, 0)
-    proven = threshold_divergences(voting, np.array([votes]), ORDERS, Method.INDEPENDENT)
+    proven = rule.divergences(np.array([votes]), 50, ORDERS, Method.INDEPENDENT)
     bound = epsilon(proven.answered[0], ORDERS, DELTA)[0]
     return Finding(
         "a threshold from raw votes, sold as one from noisy votes: one query",
@@ -506,7 +506,7 @@ def raw_threshold() -> Finding:
         DELTA,
         bound,
         bound,
-        raw_threshold_epsilon(votes, others, voting.deviation, DELTA),
+        raw_threshold_epsilon(votes, others, rule.sigma, DELTA),
         Technique(EXACT, "exact: all 32 answers"),
     )
 
@@ -516,27 +516,32 @@ def free_check() -> Iterator[Finding]:
 
     "Revealing the same data twice does not harm privacy again": but noise is fresh, and both tell.
     """
-    voting = GNThreshold(21.0, 40.0, 50, most=3, check=ConfidentCheck(21.0, 2.0))
+    rule = GNThresholdRule(sigma=40.0, cut=21.0, winners=3, threshold=21.0, check_sigma=2.0)
     words = "a check against a threshold that answered samples do not pay"
     votes = (21.0, 21.0, 21.0)
-    return Thresholds(words, voting, votes, Unit.PHONE, pays_check=False).findings()
+    case = Thresholds(words, rule, votes, Unit.PHONE, pays_check=False, teachers=50)
+    return case.findings()
 
 
-@dataclass(frozen=True)
-class _ReusedNoise(ConfidentGNMax):
+class _ReusedNoise(ConfidentRule):
     """A rule that checks the largest noisy count and answers by the same noise."""
 
-    def winners(
-        self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
-    ) -> npt.NDArray[np.int64]:
-        noisy = with_normal(votes, self.deviation, random)
+    @override
+    def outcomes(
+        self,
+        votes: npt.NDArray[np.number],
+        random: RandomBytes = os.urandom,
+        scores: npt.NDArray[np.number] | None = None,
+    ) -> Whole:
+        noisy = with_normal(votes, self.sigma, random)
         passing = noisy.max(axis=1) >= self.threshold
         return np.where(passing, noisy.argmax(axis=1), NONE).astype(np.int64)
 
 
 def unpaid_check() -> Iterator[Finding]:
     """Count answers alone, as if a check told nothing (Mühl 2021, 4.2.2, in words)."""
-    rule, votes = ConfidentGNMax(36.0, 6.0, 6.0), (36, 2, 2)
+    rule = ConfidentRule(sigma=6.0, threshold=36.0, check_sigma=6.0)
+    votes = (36, 2, 2)
     words = f"{Winners.queries} checks that nobody pays for, T = 36, σ₁ = 6, votes 36/2/2"
     case = Winners(words, rule, votes, methods=(Method.EXACT,), pays_check=False)
     return case.findings()
@@ -544,10 +549,10 @@ def unpaid_check() -> Iterator[Finding]:
 
 def raw_cost() -> Finding:
     """Show a data-dependent ε as it is: neighbours' differ."""
-    rule = ConfidentGNMax(25.0, 12.0, 8.0)
+    rule = ConfidentRule(sigma=8.0, threshold=25.0, check_sigma=12.0)
     shown = [
-        spent_epsilon(
-            rule, np.array([votes] * 20), np.ones(20, dtype=bool), DELTA, Method.DEPENDENT
+        rule.spent_epsilon(
+            np.array([votes] * 20), np.ones(20, dtype=bool), DELTA, Method.DEPENDENT
         )[0]
         for votes in ((37, 2, 1), (36, 3, 1))
     ]

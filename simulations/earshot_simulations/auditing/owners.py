@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from earshot_models.votes.costs.costs import epsilons, query_divergences
+from earshot_models.votes.costs.costs import epsilons
 from earshot_models.votes.costs.personal import (
     OwnerGroup,
     OwnersAccount,
+    QueryCost,
     concentration,
-    concentrations,
     weights,
 )
-from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check
@@ -36,10 +36,11 @@ def audit_owners(queries: int = 200) -> Iterator[Check]:
 
 def rounded_weights() -> Check:
     """Plant a fault: plan queries by weights, and cast votes by weights that are rounded."""
-    groups, rule = (OwnerGroup(1.0, 20), OwnerGroup(1.5, 20)), ConfidentGNMax(25.0, 60.0, 40.0)
+    groups = (OwnerGroup(1.0, 20), OwnerGroup(1.5, 20))
+    rule = ConfidentRule(sigma=40.0, threshold=25.0, check_sigma=60.0)
     planned, limits = weights(groups), np.array([group.epsilon for group in groups])
-    check, answer = concentrations(rule)
-    rho = concentration(limits, DELTA) / np.square(planned) / (check + answer)
+    cost = sum(QueryCost.of(rule.sigma, rule.check))
+    rho = concentration(limits, DELTA) / np.square(planned) / cost
     queries = math.floor(rho.min())
     cast = np.square(np.rint(planned)) * queries
     case = f"{queries} queries for weights 0.8 and 1.2, cast as 1 and 1"
@@ -57,24 +58,25 @@ def _spent(case: str, groups: Sequence[OwnerGroup], loud: Numbers, queries: int)
     """
     of = np.repeat(np.arange(len(groups)), [group.members for group in groups])
     limits = np.array([group.epsilon for group in groups])[of]
-    rule = ConfidentGNMax(25.0, 30.0, 20.0)
+    rule = ConfidentRule(sigma=20.0, threshold=25.0, check_sigma=30.0)
+    cost = QueryCost.of(rule.sigma, rule.check)
     account = OwnersAccount(limits, DELTA)
     generator = np.random.default_rng(0)
     asked, answered = np.zeros(len(of)), np.zeros(len(of))
     for _ in range(queries):
-        voting = account.willing(rule, loud[of])
+        voting = account.willing(cost, loud[of])
         yes = bool(generator.random() < 0.5)
-        account.pay(rule, voting, yes)
+        account.pay(cost, voting, yes)
         asked += np.square(voting)
         answered += np.square(voting) * yes
     return _within(case, limits, rule, asked, answered)
 
 
 def _within(
-    case: str, limits: Numbers, rule: ConfidentGNMax, asked: Numbers, answered: Numbers
+    case: str, limits: Numbers, rule: ConfidentRule, asked: Numbers, answered: Numbers
 ) -> Check:
     """Check spent budgets by what was asked and answered, squares of weights added up."""
-    each = query_divergences(rule, np.ones((1, 2)), ORDERS)
+    each = rule.divergences(np.ones((1, 2)), ORDERS)
     curves = asked[:, None] * each.asked + answered[:, None] * each.answered
     worst = float((epsilons(curves, ORDERS, DELTA) / limits).max())
     return Check(

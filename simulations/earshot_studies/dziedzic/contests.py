@@ -22,15 +22,13 @@ from earshot_models.votes.costs.claims import (
 )
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
-from earshot_models.votes.costs.multi_winner import (
-    gaussian_divergence,
-    label_divergences,
-    set_divergences,
-)
-from earshot_models.votes.rules.binary import BinaryVoting
-from earshot_models.votes.rules.powerset import PowersetVoting
-from earshot_models.votes.rules.tau import ClippedVoting
-from earshot_models.votes.subsets import SubsetVotes
+from earshot_models.votes.costs.multi_winner import gaussian_divergence
+from earshot_models.votes.electorate import PollForm
+from earshot_models.votes.rules.binary import BinaryRule
+from earshot_models.votes.rules.label_votes import LabelRule
+from earshot_models.votes.rules.powerset import PowersetRule
+from earshot_models.votes.rules.tau import TauRule
+from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
 
@@ -95,15 +93,15 @@ class ByLabel(Contest):
     def __len__(self) -> int:
         return len(self.counts)
 
-    def _rule(self, sigma: float) -> BinaryVoting | ClippedVoting:
+    def _rule(self, sigma: float) -> LabelRule:
         deviation = printed_deviation(max(sigma, _HARDLY))
         if self.tau is None:
-            return BinaryVoting(self.teachers, deviation)
-        return ClippedVoting(self.teachers, self.tau, self.norm, deviation)
+            return BinaryRule(sigma=deviation)
+        return TauRule(sigma=deviation, tau=self.tau, norm=self.norm)
 
     @override
     def winners(self, sigma: float, generator: np.random.Generator) -> NDArray[np.int64]:
-        return self._rule(sigma).winners(self.counts, generator.bytes)
+        return self._rule(sigma).outcomes(self.counts, self.teachers, generator.bytes)
 
     @override
     def claimed(self, sigma: float) -> Numbers:
@@ -125,11 +123,14 @@ class ByLabel(Contest):
 
     @override
     def exactly(self, sigma: float) -> Numbers:
-        return label_divergences(self._rule(sigma), self.counts, ORDERS, Method.EXACT).answered
+        rule = self._rule(sigma)
+        return rule.divergences(self.counts, self.teachers, ORDERS, Method.EXACT).answered
 
     @override
     def counted(self, sigma: float) -> Numbers:
-        return gaussian_divergence(self._rule(sigma), self.counts.shape[1], ORDERS)
+        rule = self._rule(sigma)
+        ballot = rule.ballot(PollForm(self.counts.shape[1], self.teachers))
+        return gaussian_divergence(ballot, rule.sigma, ORDERS)
 
     @override
     def gap(self) -> float:
@@ -153,16 +154,16 @@ class BySet(Contest):
     def __len__(self) -> int:
         return len(self.votes.starts)
 
-    def _rule(self, sigma: float) -> PowersetVoting:
-        return PowersetVoting(self.votes.labels, max(sigma, _HARDLY))
+    def _rule(self, sigma: float) -> PowersetRule:
+        return PowersetRule(sigma=max(sigma, _HARDLY))
 
     @override
     def winners(self, sigma: float, generator: np.random.Generator) -> NDArray[np.int64]:
-        return self._rule(sigma).winners(self.votes, generator.bytes)
+        return self._rule(sigma).outcomes(self.votes, generator.bytes)
 
     @override
     def claimed(self, sigma: float) -> Numbers:
-        return set_divergences(self._rule(sigma), self.votes, ORDERS, Method.DEPENDENT).answered
+        return self._rule(sigma).divergences(self.votes, ORDERS, Method.DEPENDENT).answered
 
     @override
     def independently_claimed(self, sigma: float) -> Numbers:
@@ -170,7 +171,7 @@ class BySet(Contest):
 
     @override
     def exactly(self, sigma: float) -> Numbers:
-        return set_divergences(self._rule(sigma), self.votes, ORDERS, Method.EXACT).answered
+        return self._rule(sigma).divergences(self.votes, ORDERS, Method.EXACT).answered
 
     @override
     def counted(self, sigma: float) -> Numbers:
@@ -198,7 +199,7 @@ class BySet(Contest):
 
 def binary(ballots: NDArray[np.int8]) -> ByLabel:
     """Return Binary voting on ballots of 0 and 1, (teachers, queries, labels)."""
-    return ByLabel(BinaryVoting(len(ballots), 1.0).votes(ballots), len(ballots))
+    return ByLabel(BinaryRule(sigma=1.0).votes(ballots), len(ballots))
 
 
 def clipped(ballots: NDArray[np.int8], tau: float, norm: int = 2) -> ByLabel:
@@ -206,13 +207,13 @@ def clipped(ballots: NDArray[np.int8], tau: float, norm: int = 2) -> ByLabel:
     labels = ballots.shape[2]
     if tau >= (labels if norm == 1 else math.sqrt(labels)):
         return binary(ballots)
-    votes = ClippedVoting(len(ballots), tau, norm, 1.0).votes(ballots)
+    votes = TauRule(sigma=1.0, tau=tau, norm=norm).votes(ballots)
     return ByLabel(votes, len(ballots), tau, norm)
 
 
 def powerset(ballots: NDArray[np.int8]) -> BySet:
     """Return Powerset voting on ballots of 0 and 1, (teachers, queries, labels)."""
-    return BySet(PowersetVoting(ballots.shape[2], 1.0).votes(ballots))
+    return BySet(subset_votes(ballots))
 
 
 def answered(divergences: Numbers, epsilon: float, delta: float) -> int:

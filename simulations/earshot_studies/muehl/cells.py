@@ -20,7 +20,7 @@ from earshot_models.teachers.ensemble import vote_counts
 from earshot_models.votes.costs import costs, personal
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.personal import OwnerGroup
-from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.files import replace_file
@@ -69,7 +69,7 @@ class VotingPlan:
     voting: tuple[float, float]
     impact: tuple[float, float]
     budgets: tuple[float, float]
-    mechanism: ConfidentGNMax
+    mechanism: ConfidentRule
     factor: float
 
 
@@ -78,7 +78,7 @@ def plan(
     higher: float,
     quarters: int,
     ensembles: Ensembles,
-    mechanism: ConfidentGNMax,
+    mechanism: ConfidentRule,
 ) -> VotingPlan:
     """Plan how an ensemble votes.
 
@@ -117,10 +117,15 @@ def plan(
     if variant is InfluenceVariant.WEIGHTING:
         weights = np.where(high, impact[1], impact[0])
     budgets = (LOWER, LOWER if variant is InfluenceVariant.EQUAL else higher)
-    scaled = personal.scaled(mechanism, factor)
-    assert isinstance(scaled, ConfidentGNMax)  # noqa: S101 - for the type checker
     return VotingPlan(
-        tuple(wanted), high, weights, _pair(voting), _pair(impact), budgets, scaled, factor
+        tuple(wanted),
+        high,
+        weights,
+        _pair(voting),
+        _pair(impact),
+        budgets,
+        mechanism.times(factor),
+        factor,
     )
 
 
@@ -259,7 +264,7 @@ def _voting(
         counts = vote_counts(votes[:, order], classes, takes.T * plan.weights[:, None])
     else:
         counts = vote_counts(votes, classes, plan.weights)[order]
-    winners = plan.mechanism.winners(counts, generator.bytes)
+    winners = plan.mechanism.outcomes(counts, generator.bytes)
     return _Voting(plan, order, counts, winners, takes)
 
 
@@ -292,13 +297,13 @@ def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numb
         }[accounting]
         counts, mechanism = voting.counts[:known], voting.plan.mechanism
         orders = _orders(accounting)
-        each = costs.query_divergences(mechanism, counts, orders, method, impact, voted=voted)
+        each = mechanism.divergences(counts, orders, method, impact, voted=voted)
         answers = each.answered
         if accounting is Accounting.SOUND and _scattered(voting.plan) and counts.shape[1] > 2:
             # Votes of one owner's several teachers may move to several classes, and no proof says
             # that all to one is worst. With two classes there is only one way to move.
-            answers = costs.query_divergences(
-                mechanism, counts, orders, Method.INDEPENDENT, impact, voted=voted
+            answers = mechanism.divergences(
+                counts, orders, Method.INDEPENDENT, impact, voted=voted
             ).answered
         found.append(each.asked + answers * voted[:, None])
     return found[0], found[1]

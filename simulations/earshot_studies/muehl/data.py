@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import Fit
@@ -39,7 +39,7 @@ class StudiedData:
     private: Table
     public: Table
     test: Table
-    mechanism: ConfidentGNMax
+    mechanism: ConfidentRule
     teacher: Fit
     student: Fit
     recipe: str
@@ -79,7 +79,7 @@ def _digits(folder: Path, seed: int) -> StudiedData:
         split.train,
         public,
         test,
-        ConfidentGNMax(threshold=200, check_deviation=150, deviation=40),
+        ConfidentRule(sigma=40, threshold=200, check_sigma=150),
         _networks(settings),
         _networks(replace(settings, epochs=_STUDENT_EPOCHS)),
         f"network of Table 6.1, {settings}",
@@ -101,7 +101,7 @@ def _census(folder: Path, seed: int) -> StudiedData:
         private,
         public,
         test,
-        ConfidentGNMax(threshold=300, check_deviation=200, deviation=40),
+        ConfidentRule(sigma=40, threshold=300, check_sigma=200),
         forest,
         forest,
         "forest of 100 trees, scikit-learn's defaults",

@@ -12,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import scores
-from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_models.votes.costs.muschiol import PrintedRule, independent
-from earshot_models.votes.costs.thresholds import threshold_divergences
-from earshot_models.votes.rules.against_thresholds import largest_outputs
-from earshot_models.votes.rules.gnthreshold import GNThreshold
-from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
-from earshot_models.votes.rules.grid_threshold import GridThreshold
+from earshot_models.votes.rules.against_thresholds import ThresholdRule, largest_outputs
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
+from earshot_models.votes.rules.grid_threshold import GridRule
 from earshot_protocol import checks
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress
@@ -124,7 +122,6 @@ def fits() -> list[Row]:
 _FORMULAS = ("λ/2σ_c² asked", "3λ/2σ_c² unanswered", "3λ/2σ_c² asked")
 
 
-ThresholdVoting = GNThreshold | AdaptiveThreshold | GridThreshold
 Numbers = NDArray[np.float64]
 Passing = NDArray[np.bool_]
 
@@ -289,20 +286,21 @@ def _as_printed(divergences: Numbers) -> float:
     return epsilon(divergences, muschiol.ORDERS, muschiol.DELTA, classic=True)[0]
 
 
-def voting(setting: Setting, noise: float, check_noise: float, teachers: int) -> ThresholdVoting:
+def voting(setting: Setting, noise: float, check_noise: float, teachers: int) -> ThresholdRule:
     """Return a setting in a form that holds: noise comes before a gap is looked for."""
     threshold, check = setting
     sigma = muschiol.deviation(noise, teachers)
-    asked = None
+    options: dict[str, Any] = {"sigma": sigma, "winners": MOST}
     if check:
-        asked = ConfidentCheck(float(check) * teachers, muschiol.deviation(check_noise, teachers))
+        options["threshold"] = float(check) * teachers
+        options["check_sigma"] = muschiol.deviation(check_noise, teachers)
     match threshold:
         case "adaptive":
-            return AdaptiveThreshold(sigma, teachers, MOST, asked)
+            return AdaptiveRule(**options)
         case "grid":
             grid = tuple(share * teachers for share in SHARES)
-            return GridThreshold(grid, GUMBEL, sigma, teachers, MOST, asked)
-    return GNThreshold(float(threshold) * teachers, sigma, teachers, MOST, asked)
+            return GridRule(grid=grid, scale=GUMBEL, **options)
+    return GNThresholdRule(cut=float(threshold) * teachers, **options)
 
 
 def sound(
@@ -327,15 +325,15 @@ def sound(
     """
     own = voting(setting, noise, check_noise, ensemble.teachers)
     bytes_of = np.random.default_rng([seed, 1]).bytes
-    outcomes = own.winners(ensemble.cut, bytes_of)
+    outcomes = own.outcomes(ensemble.cut, ensemble.teachers, bytes_of)
     passed = outcomes[:, 0] != NONE
     found: Row = {"sound_share": float(passed.mean())}
     found |= _right("sound", ensemble.truth[passed], outcomes[passed] == 1)
-    wanted: list[tuple[str, ThresholdVoting, Numbers, Unit]] = [
+    wanted: list[tuple[str, ThresholdRule, Numbers, Unit]] = [
         ("left_out", own, ensemble.cut, Unit.PHONE)
     ]
     if everything:
-        free = replace(own, most=None)
+        free = replace(own, winners=None)
         wanted += [
             ("replaced", own, ensemble.cut, Unit.REPLACED_PHONE),
             ("uncut", free, ensemble.votes, Unit.REPLACED_PHONE),
@@ -344,17 +342,17 @@ def sound(
         for method in Method:
             if method is Method.DEPENDENT and not everything:
                 continue
-            cost = _sound_cost(each, votes, passed, method, unit)
+            cost = _sound_cost(each, ensemble.teachers, votes, passed, method, unit)
             spent = cost.of(answers, float(passed.mean()))
             found[f"{name}_{method}"] = epsilon(spent, ORDERS, muschiol.DELTA)[0]
     return found
 
 
 def _sound_cost(
-    own: ThresholdVoting, votes: Numbers, passed: Passing, method: Method, unit: Unit
+    own: ThresholdRule, teachers: int, votes: Numbers, passed: Passing, method: Method, unit: Unit
 ) -> MeanDivergences:
     table = votes[:1] if method is Method.INDEPENDENT else votes
-    each = threshold_divergences(own, table, ORDERS, method, unit)
+    each = own.divergences(table, teachers, ORDERS, method, unit)
     answered = each.answered if method is Method.INDEPENDENT else each.answered[passed]
     return MeanDivergences(each.asked.mean(axis=0), answered.mean(axis=0))
 

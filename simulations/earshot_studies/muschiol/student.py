@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from earshot_models.tagging.metrics import scores
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import Method, epsilon
-from earshot_models.votes.costs.thresholds import threshold_divergences
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
@@ -165,7 +164,7 @@ def _as_printed(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
 
 def _soundly(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
     own = voting(setting, NOISE, CHECK_NOISE, ensemble.teachers)
-    found = own.winners(ensemble.cut, np.random.default_rng([seed, 1]).bytes)
+    found = own.outcomes(ensemble.cut, ensemble.teachers, np.random.default_rng([seed, 1]).bytes)
     return found[:, 0] != NONE, found == 1
 
 
@@ -183,7 +182,9 @@ def _of_noise(lesson: Lesson, ensemble: SampleVotes, asked: int, answered: int) 
     own_voting = voting(lesson.setting, NOISE, CHECK_NOISE, ensemble.teachers)
     found: Row = {}
     for column, unit in (("left_out", Unit.PHONE), ("replaced", Unit.REPLACED_PHONE)):
-        each = threshold_divergences(own_voting, ensemble.cut[:1], ORDERS, Method.INDEPENDENT, unit)
+        each = own_voting.divergences(
+            ensemble.cut[:1], ensemble.teachers, ORDERS, Method.INDEPENDENT, unit
+        )
         total = asked * each.asked[0] + answered * each.answered[0]
         found[column] = epsilon(total, ORDERS, muschiol.DELTA)[0]
     return found

@@ -17,14 +17,12 @@ from earshot_models.votes.costs.costs import (
     Method,
     epsilon,
     epsilons,
-    query_divergences,
     spent,
-    spent_epsilon,
 )
 from earshot_models.votes.costs.releases import CostRelease, best_release
 from earshot_models.votes.costs.smooth import exact_sensitivities, local_sensitivities
 from earshot_models.votes.counts import checked_counts
-from earshot_models.votes.rules.confident import ConfidentGNMax
+from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.probing.seconds import Progress, no_progress
@@ -57,14 +55,14 @@ class PaperRow:
 
     Attributes:
         file: Name of the file of votes.
-        aggregator: Aggregator with the paper's parameters.
+        rule: Rule with the paper's parameters.
         delta: Parameter δ of the guarantee.
         answers: Number of answers that the paper's students learned from.
         printed: Cost ε in the paper; None where it is not at hand.
     """
 
     file: str
-    aggregator: ConfidentGNMax
+    rule: ConfidentRule
     delta: float
     answers: int
     printed: float | None
@@ -73,7 +71,9 @@ class PaperRow:
 CASES = {
     name: PaperRow(
         f"{name.lower()}.npy",
-        ConfidentGNMax(row["threshold"], row["check_sigma"], row["sigma"]),
+        ConfidentRule(
+            sigma=row["sigma"], threshold=row["threshold"], check_sigma=row["check_sigma"]
+        ),
         row["delta"],
         row["answers"],
         row.get("epsilon"),
@@ -172,7 +172,7 @@ def account(case: PaperRow, votes: Votes, seed: int) -> RowRun:
         InvalidInputError: There are fewer answers than in the paper.
     """
     clock = _Clock()
-    winners = case.aggregator.winners(votes, np.random.default_rng(seed).bytes)
+    winners = case.rule.outcomes(votes, np.random.default_rng(seed).bytes)
     answered = np.flatnonzero(winners != NONE)
     if len(answered) < case.answers:
         raise InvalidInputError(
@@ -184,7 +184,7 @@ def account(case: PaperRow, votes: Votes, seed: int) -> RowRun:
     found: dict[str, float] = {}
 
     def whole(method: Method, *, classic: bool) -> float:
-        return spent_epsilon(case.aggregator, table, voted, case.delta, method, classic=classic)[0]
+        return case.rule.spent_epsilon(table, voted, case.delta, method, classic=classic)[0]
 
     found[SOUND] = whole(Method.INDEPENDENT, classic=False)
     found[THEIRS] = whole(Method.DEPENDENT, classic=True)
@@ -215,7 +215,7 @@ def _labels(
     """Count answers before ε exceeds 1; take queries in doubling pieces until it does."""
     size = 500
     while True:
-        each = query_divergences(case.aggregator, votes[:size], _ORDERS, method, voted=voted[:size])
+        each = case.rule.divergences(votes[:size], _ORDERS, method, voted=voted[:size])
         total = epsilons(spent(each, voted[:size]), _ORDERS, case.delta, classic=classic)
         if total[-1] > _BUDGET or size >= len(votes):
             return int(voted[:size][total <= _BUDGET].sum())
@@ -226,12 +226,13 @@ def _published(
     case: PaperRow, votes: Votes, voted: npt.NDArray[np.bool_], method: Method
 ) -> tuple[float, CostRelease]:
     """Return ε as published, on average: the cost of publishing included, by their conversion."""
-    found = []
-    each = query_divergences(case.aggregator, votes, _RELEASES, method, voted=voted)
+    found, rule = [], case.rule
+    each = rule.divergences(votes, _RELEASES, method, voted=voted)
     total = (each.asked + each.answered).sum(axis=0)
     for order, divergence in zip(_RELEASES.tolist(), total.tolist(), strict=True):
         of = exact_sensitivities if method is Method.EXACT else local_sensitivities
-        release = best_release(of(case.aggregator, votes, voted, order, TEACHERS), order)
+        near = of(rule.sigma, rule.check, votes, voted, order, TEACHERS)
+        release = best_release(near, order)
         whole = np.array([divergence + release.divergence])
         found.append((epsilon(whole, [order], case.delta, classic=True)[0], release))
     return min(found, key=lambda each: each[0])
@@ -333,8 +334,8 @@ def _draw(
     def chart(name: str, axis: Any) -> None:
         case, first = cases[name], drawn[name][0]
         for method in Method:
-            each = query_divergences(
-                case.aggregator, votes[name][: first.asked], COARSE, method, voted=first.voted
+            each = case.rule.divergences(
+                votes[name][: first.asked], COARSE, method, voted=first.voted
             )
             curve = epsilons(spent(each, first.voted), COARSE, case.delta)
             axis.plot(np.cumsum(first.voted), curve, label=str(method))

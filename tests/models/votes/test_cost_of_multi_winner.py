@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.claims import (
     claimed_binary,
@@ -23,16 +22,14 @@ from earshot_models.votes.costs.claims import (
 )
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
-from earshot_models.votes.costs.multi_winner import (
-    gaussian_divergence,
-    label_divergences,
-    set_divergences,
-    squared_change,
-)
+from earshot_models.votes.costs.multi_winner import gaussian_divergence, squared_change
 from earshot_models.votes.costs.outcomes import ERROR, check_divergence
-from earshot_models.votes.rules.binary import BinaryVoting
-from earshot_models.votes.rules.powerset import PowersetVoting
-from earshot_models.votes.rules.tau import ClippedVoting
+from earshot_models.votes.electorate import PollForm
+from earshot_models.votes.label_ballots import Approval, Clipped
+from earshot_models.votes.rules.binary import BinaryRule
+from earshot_models.votes.rules.label_votes import LabelRule
+from earshot_models.votes.rules.powerset import PowersetRule
+from earshot_models.votes.rules.tau import TauRule
 from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -54,22 +51,22 @@ def answers(divergences: Any, orders: Any, epsilon: float, delta: float = 1e-5) 
 
 def test_figure_1_left_random_votes_answer_12_queries_against_241() -> None:
     rho = classic_rho(20.0, 1e-5)
-    binary = gaussian_divergence(BinaryVoting(50, SEVEN), 20, [1.0 + 1e-9])[0]
-    powerset = set_divergences(PowersetVoting(20, 7.0), NOBODY, [2.0], Method.INDEPENDENT)[1][0, 0]
+    binary = gaussian_divergence(Approval(20), SEVEN, [1.0 + 1e-9])[0]
+    powerset = PowersetRule(sigma=7.0).divergences(NOBODY, [2.0], Method.INDEPENDENT)[1][0, 0]
     assert (math.floor(rho / binary), math.floor(rho / (powerset / 2))) == (12, 241)
     fine = np.linspace(1.5, 10, 5001)
-    assert answers(gaussian_divergence(BinaryVoting(50, SEVEN), 20, fine), fine, 20.0) == 12
+    assert answers(gaussian_divergence(Approval(20), SEVEN, fine), fine, 20.0) == 12
     assert answers(fine / 49, fine, 20.0) == 241
     # Votes at random are bound by nothing but the noise: the votes' own bound is the same.
     random = np.full((1, 20), 25.0)
-    found = label_divergences(BinaryVoting(50, SEVEN), random, fine, Method.DEPENDENT)[1][0]
+    found = BinaryRule(sigma=SEVEN).divergences(random, 50, fine, Method.DEPENDENT)[1][0]
     assert answers(found, fine, 20.0) in (18, 19), "0.64 of it: only bits leave"
 
 
 def test_figure_1_right_unanimous_votes_answer_204_queries_against_3() -> None:
     none = np.zeros((1, 20))
-    binary = label_divergences(BinaryVoting(50, SEVEN), none, PUBLISHED, Method.DEPENDENT)[1][0]
-    powerset = set_divergences(PowersetVoting(20, 7.0), NOBODY, PUBLISHED, Method.DEPENDENT)[1][0]
+    binary = BinaryRule(sigma=SEVEN).divergences(none, 50, PUBLISHED, Method.DEPENDENT)[1][0]
+    powerset = PowersetRule(sigma=7.0).divergences(NOBODY, PUBLISHED, Method.DEPENDENT)[1][0]
     assert answers(binary, PUBLISHED, 2.0) == 204
     assert answers(powerset, PUBLISHED, 2.0) == 3
 
@@ -77,8 +74,8 @@ def test_figure_1_right_unanimous_votes_answer_204_queries_against_3() -> None:
 def test_exact_outcomes_of_the_same_votes() -> None:
     """Theorem 6 looks one way only for labels, and gives up a million sets too soon."""
     none = np.zeros((1, 20))
-    binary = label_divergences(BinaryVoting(50, SEVEN), none, PUBLISHED, Method.EXACT)[1][0]
-    powerset = set_divergences(PowersetVoting(20, 7.0), NOBODY, PUBLISHED, Method.EXACT)[1][0]
+    binary = BinaryRule(sigma=SEVEN).divergences(none, 50, PUBLISHED, Method.EXACT)[1][0]
+    powerset = PowersetRule(sigma=7.0).divergences(NOBODY, PUBLISHED, Method.EXACT)[1][0]
     assert answers(binary, PUBLISHED, 2.0) == 141
     assert answers(powerset, PUBLISHED, 2.0) == 21
 
@@ -96,19 +93,18 @@ def test_f_9_of_the_paper(sigma: float, tau: float, delta: float, queries: int) 
         assert rho == pytest.approx(float(expected), rel=1e-12)
     claimed = claimed_clipped(tau, 2, sigma, [1.0])[0]
     assert math.floor(rho / claimed) == queries
-    printed = ClippedVoting(50, tau, 2, printed_deviation(sigma))
-    true = gaussian_divergence(printed, 20, [2.0])[0] / 2
+    true = gaussian_divergence(Clipped(20, tau), printed_deviation(sigma), [2.0])[0] / 2
     assert true / claimed == pytest.approx(4.0, rel=2e-3)
 
 
 def test_claims_of_the_paper_beside_what_its_printed_noise_costs() -> None:
     orders = np.array([2.0, 8.0])
     sigma = 7.0
-    binary = gaussian_divergence(BinaryVoting(50, printed_deviation(sigma)), 20, orders)
+    binary = gaussian_divergence(Approval(20), printed_deviation(sigma), orders)
     np.testing.assert_allclose(binary, 2 * claimed_binary(20, sigma, orders))
-    program = gaussian_divergence(BinaryVoting(50, SEVEN), 20, orders)
+    program = gaussian_divergence(Approval(20), SEVEN, orders)
     np.testing.assert_allclose(program, claimed_binary(20, sigma, orders))
-    found = set_divergences(PowersetVoting(20, sigma), NOBODY, orders, Method.INDEPENDENT)[1][0]
+    found = PowersetRule(sigma=sigma).divergences(NOBODY, orders, Method.INDEPENDENT)[1][0]
     np.testing.assert_allclose(found, claimed_powerset(sigma, orders))
     with pytest.raises(InvalidParametersError, match="1 or 2"):
         claimed_clipped(1.0, 3, sigma, orders)
@@ -128,29 +124,34 @@ def test_claims_of_the_paper_beside_what_its_printed_noise_costs() -> None:
 def test_what_clipping_gains_over_binary_voting(
     labels: int, tau: float, norm: int, gain: float
 ) -> None:
-    clipped = squared_change(ClippedVoting(50, tau, norm, 7.0), labels)
+    clipped = squared_change(Clipped(labels, tau, norm))
     assert labels / clipped == pytest.approx(gain, abs=0.005)
     assert clipped <= min(labels, 2 * tau**2) if norm == 2 else clipped <= 2 * tau
 
 
-def ballots(voting: Any, labels: int) -> np.ndarray:
-    """Every ballot that there is, in votes."""
-    rows = np.array(list(itertools.product((0, 1), repeat=labels)))
-    ballot = voting.ballot(labels)
+def ballots(rule: LabelRule) -> np.ndarray:
+    """Every ballot on four labels that there is, in votes."""
+    rows = np.array(list(itertools.product((0, 1), repeat=4)))
+    ballot = rule.ballot(FOUR)
     return np.asarray(ballot.cast(rows) / ballot.vote)
 
 
-RULES = [BinaryVoting(9, 3.0), ClippedVoting(9, 1.3, 2, 3.0), ClippedVoting(9, 0.6, 2, 3.0)]
-RULES += [ClippedVoting(9, 1.5, 1, 3.0), ClippedVoting(9, 1.9, 2, 3.0)]
+FOUR = PollForm(4, 9)
+RULES: list[LabelRule] = [
+    BinaryRule(sigma=3.0),
+    TauRule(sigma=3.0, tau=1.3, norm=2),
+    TauRule(sigma=3.0, tau=0.6, norm=2),
+]
+RULES += [TauRule(sigma=3.0, tau=1.5, norm=1), TauRule(sigma=3.0, tau=1.9, norm=2)]
 
 
 @pytest.mark.parametrize("voting", RULES)
-def test_neighbours_are_no_farther_than_every_pair_of_ballots(voting: Any) -> None:
-    each = ballots(voting, 4)
+def test_neighbours_are_no_farther_than_every_pair_of_ballots(voting: LabelRule) -> None:
+    each, ballot = ballots(voting), voting.ballot(FOUR)
     apart = ((each[:, None] - each) ** 2).sum(axis=-1).max()
-    assert squared_change(voting, 4) == pytest.approx(apart, rel=1e-12)
+    assert squared_change(ballot) == pytest.approx(apart, rel=1e-12)
     alone = (each**2).sum(axis=-1).max()
-    assert squared_change(voting, 4, Unit.PHONE) == pytest.approx(alone, rel=1e-12)
+    assert squared_change(ballot, Unit.PHONE) == pytest.approx(alone, rel=1e-12)
 
 
 def two_outcomes(here: Any, there: Any, order: float) -> Any:
@@ -173,19 +174,19 @@ def two_outcomes(here: Any, there: Any, order: float) -> Any:
 )
 @example(RULES[0], [0.0, 9.0, 4.5, 2.5], 1.5, Unit.PHONE)
 def test_no_pair_of_ballots_costs_more_than_exact_outcomes_say(
-    voting: Any, votes: list[float], order: float, unit: Unit
+    voting: LabelRule, votes: list[float], order: float, unit: Unit
 ) -> None:
-    each = ballots(voting, 4)
+    each = ballots(voting)
     pairs = each[:, None] - (np.zeros((1, 4)) if unit is Unit.PHONE else each)
     pairs = np.concatenate([pairs, -pairs])
-    distances = (np.array(votes) - 4.5) / voting.deviation
-    cost = two_outcomes(distances, distances + pairs / voting.deviation, order).sum(axis=-1).max()
-    found = label_divergences(voting, np.array([votes]), [order], Method.EXACT, unit)[1][0, 0]
-    usual = label_divergences(voting, np.array([votes]), [order], Method.INDEPENDENT, unit)[1][0, 0]
-    gaussian = gaussian_divergence(voting, 4, [order], unit)[0]
+    distances = (np.array(votes) - 4.5) / voting.sigma
+    cost = two_outcomes(distances, distances + pairs / voting.sigma, order).sum(axis=-1).max()
+    found = voting.divergences(np.array([votes]), 9, [order], Method.EXACT, unit)[1][0, 0]
+    usual = voting.divergences(np.array([votes]), 9, [order], Method.INDEPENDENT, unit)[1][0, 0]
+    gaussian = gaussian_divergence(voting.ballot(FOUR), voting.sigma, [order], unit)[0]
     assert cost - 1e-9 <= found <= usual <= gaussian * (1 + 1e-12)
-    if isinstance(voting, BinaryVoting):
-        steps = np.array([[1.0], [-1.0]]) / voting.deviation
+    if isinstance(voting, BinaryRule):
+        steps = np.array([[1.0], [-1.0]]) / voting.sigma
         alone = two_outcomes(distances, distances + steps, order).max(axis=0).sum()
         assert found == pytest.approx(alone, rel=1e-6, abs=1e-9)
         # A ballot that is replaced may raise some labels and lower others; one that comes or goes
@@ -195,9 +196,9 @@ def test_no_pair_of_ballots_costs_more_than_exact_outcomes_say(
 
 
 def test_binary_votes_add_up_the_bounds_of_labels() -> None:
-    voting, votes = BinaryVoting(50, SEVEN), np.array([[0.0, 3.0, 50.0, 25.0]])
-    dependent = label_divergences(voting, votes, ORDERS, Method.DEPENDENT)[1][0]
-    exact = label_divergences(voting, votes, ORDERS, Method.EXACT)[1][0]
+    voting, votes = BinaryRule(sigma=SEVEN), np.array([[0.0, 3.0, 50.0, 25.0]])
+    dependent = voting.divergences(votes, 50, ORDERS, Method.DEPENDENT)[1][0]
+    exact = voting.divergences(votes, 50, ORDERS, Method.EXACT)[1][0]
     usual = bit_divergence(SEVEN, ORDERS)
     expected = sum(
         np.minimum(dependent_divergence(log_q, 7.0, ORDERS)[0], usual)
@@ -211,58 +212,58 @@ def test_binary_votes_add_up_the_bounds_of_labels() -> None:
 def test_one_way_is_cheaper_than_the_other() -> None:
     """The published bound is of the real votes against neighbours: σ = 7, a gap of 50, λ = 10."""
     one, none = [10.0], np.zeros((1, 1))
-    voting = BinaryVoting(50, SEVEN)
-    dependent = label_divergences(voting, none, one, Method.DEPENDENT)[1][0, 0]
-    exact = label_divergences(voting, none, one, Method.EXACT)[1][0, 0]
+    voting = BinaryRule(sigma=SEVEN)
+    dependent = voting.divergences(none, 50, one, Method.DEPENDENT)[1][0, 0]
+    exact = voting.divergences(none, 50, one, Method.EXACT)[1][0, 0]
     assert dependent == pytest.approx(6.9e-4, abs=5e-6)
     assert exact == pytest.approx(7.8e-4, abs=5e-6)
 
 
 @pytest.mark.parametrize("method", Method)
 def test_checks_are_paid_by_every_query_and_answers_where_they_were_given(method: Method) -> None:
-    check = ConfidentCheck(40.0, 12.0)
-    plain, asking = BinaryVoting(50, 9.0), BinaryVoting(50, 9.0, check)
+    plain = BinaryRule(sigma=9.0)
+    asking = BinaryRule(sigma=9.0, threshold=40.0, check_sigma=12.0)
     votes = np.array([[3.0, 30.0], [25.0, 50.0]])
     answered = np.array([[True, False], [False, False]])
-    asked, paid = label_divergences(asking, votes, ORDERS, method, answered=answered)
-    assert (label_divergences(plain, votes, ORDERS, method)[0] == 0).all()
-    first = label_divergences(plain, votes[:, :1], ORDERS, method)[1][0]
+    asked, paid = asking.divergences(votes, 50, ORDERS, method, answered=answered)
+    assert (plain.divergences(votes, 50, ORDERS, method)[0] == 0).all()
+    first = plain.divergences(votes[:, :1], 50, ORDERS, method)[1][0]
     np.testing.assert_allclose(paid, [first, np.zeros(len(ORDERS))], rtol=1e-9, atol=1e-10)
     # Of max{V, n − V} = 47 and 30 against 40, and so on: checks are of labels too.
-    numbers = BinaryVoting(50, 12.0)
-    same = label_divergences(numbers, np.maximum(votes, 50 - votes) - 15, ORDERS, method)[1]
+    numbers = BinaryRule(sigma=12.0)
+    same = numbers.divergences(np.maximum(votes, 50 - votes) - 15, 50, ORDERS, method)[1]
     np.testing.assert_allclose(asked, same, rtol=1e-9, atol=1e-10)
     assert (asked <= 2 * ORDERS / (2 * 144) + 1e-9).all()
 
 
 @pytest.mark.parametrize("method", Method)
 def test_a_powerset_checks_the_largest_count_once(method: Method) -> None:
-    voting = PowersetVoting(20, 7.0, ConfidentCheck(40.0, 12.0))
-    asked, paid = set_divergences(voting, NOBODY, ORDERS, method)
+    voting = PowersetRule(sigma=7.0, threshold=40.0, check_sigma=12.0)
+    asked, paid = voting.divergences(NOBODY, ORDERS, method)
     assert (asked <= ORDERS / (2 * 144)).all()
     assert (paid <= ORDERS / 49).all()
-    left_out = set_divergences(voting, NOBODY, ORDERS, method, Unit.PHONE)[1]
+    left_out = voting.divergences(NOBODY, ORDERS, method, Unit.PHONE)[1]
     assert (left_out <= ORDERS / 98 + ERROR).all()
 
 
 def test_clipping_never_costs_more_than_not_clipping_and_answered_labels_bound_it() -> None:
     votes = np.full((1, 20), 25.0)
-    binary = label_divergences(BinaryVoting(50, 7.0), votes, ORDERS, Method.INDEPENDENT)[1]
-    clipped = ClippedVoting(50, 1.8, 2, 7.0)
-    usual = label_divergences(clipped, votes, ORDERS, Method.INDEPENDENT)[1]
+    binary = BinaryRule(sigma=7.0).divergences(votes, 50, ORDERS, Method.INDEPENDENT)[1]
+    clipped = TauRule(sigma=7.0, tau=1.8, norm=2)
+    usual = clipped.divergences(votes, 50, ORDERS, Method.INDEPENDENT)[1]
     assert (usual < binary / 3).all()
     one = np.zeros((1, 20), dtype=np.bool_)
     one[0, 3] = True
-    alone = label_divergences(clipped, votes, ORDERS, Method.INDEPENDENT, answered=one)[1]
+    alone = clipped.divergences(votes, 50, ORDERS, Method.INDEPENDENT, answered=one)[1]
     np.testing.assert_allclose(alone[0], bit_divergence(7.0, ORDERS), rtol=1e-6)
 
 
 def test_what_is_out_of_range_is_named() -> None:
     with pytest.raises(InvalidInputError, match="from 0 to 50"):
-        label_divergences(BinaryVoting(50, 1.0), np.full((1, 2), 51), ORDERS, Method.EXACT)
-    with pytest.raises(InvalidParametersError, match="BinaryVoting"):
-        label_divergences(ClippedVoting(9, 2.0, 2, 1.0), np.ones((1, 4)), ORDERS, Method.EXACT)
+        BinaryRule(sigma=1.0).divergences(np.full((1, 2), 51), 50, ORDERS, Method.EXACT)
+    with pytest.raises(InvalidParametersError, match="an Approval"):
+        TauRule(sigma=1.0, tau=2.0).divergences(np.ones((1, 4)), 9, ORDERS, Method.EXACT)
     with pytest.raises(InvalidParametersError, match="orders"):
-        label_divergences(BinaryVoting(50, 1.0), np.ones((1, 2)), [1.0], Method.EXACT)
+        BinaryRule(sigma=1.0).divergences(np.ones((1, 2)), 50, [1.0], Method.EXACT)
     with pytest.raises(InvalidParametersError, match="epsilon"):
         classic_rho(0.0, 1e-5)

@@ -15,9 +15,7 @@ from earshot_models.votes.costs.costs import (
     epsilon,
     epsilons,
     event,
-    query_divergences,
     spent,
-    spent_epsilon,
 )
 from earshot_models.votes.costs.dependent import (
     dependent_divergence,
@@ -25,10 +23,10 @@ from earshot_models.votes.costs.dependent import (
     log_other_winner,
 )
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
-from earshot_models.votes.rules.confident import ConfidentGNMax
-from earshot_models.votes.rules.gnmax import GNMax
-from earshot_models.votes.rules.interactive import InteractiveGNMax
-from earshot_models.votes.rules.lnmax import LNMax
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnmax import GNMaxRule
+from earshot_models.votes.rules.interactive import InteractiveRule
+from earshot_models.votes.rules.lnmax import LNMaxRule
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.divergences import ORDERS as PHONE_ORDERS
@@ -37,28 +35,29 @@ from earshot_server.accounting.accountant import composed
 
 ORDERS = np.array([1.5, 2.0, 5.0, 20.0])
 VOTES = np.array([[230.0, 20.0, 0.0], [100.0, 90.0, 60.0], [140.0, 60.0, 50.0], [0.0, 20.0, 230.0]])
-CONFIDENT = ConfidentGNMax(150.0, 80.0, 40.0)
+CONFIDENT = ConfidentRule(sigma=40.0, threshold=150.0, check_sigma=80.0)
+INTERACTIVE = InteractiveRule(sigma=40.0, threshold=150.0, check_sigma=80.0, confidence=0.9)
 METHODS = list(Method)
 
 
 def test_noise_alone_costs_a_check_half_and_an_answer_all_of_it() -> None:
-    found = query_divergences(CONFIDENT, VOTES, ORDERS, weight=2.0)
+    found = CONFIDENT.divergences(VOTES, ORDERS, weight=2.0)
     np.testing.assert_allclose(found.asked, np.tile(4 * ORDERS / (2 * 80.0**2), (4, 1)))
     np.testing.assert_allclose(found.answered, np.tile(4 * ORDERS / 40.0**2, (4, 1)))
-    alone = query_divergences(GNMax(40.0), VOTES, ORDERS)
+    alone = GNMaxRule(sigma=40.0).divergences(VOTES, ORDERS)
     assert not alone.asked.any()
     np.testing.assert_allclose(alone.answered, np.tile(ORDERS / 40.0**2, (4, 1)))
 
 
 @pytest.mark.parametrize("weight", [0.5, 1.0, 3.0])
 def test_each_method_is_that_of_its_own_module(weight: float) -> None:
-    exact = query_divergences(CONFIDENT, VOTES, ORDERS, Method.EXACT, weight)
+    exact = CONFIDENT.divergences(VOTES, ORDERS, Method.EXACT, weight)
     most = VOTES.max(axis=1)
     np.testing.assert_allclose(
         exact.answered, outcome_divergence(VOTES, 40.0, ORDERS, weight), rtol=1e-9
     )
     np.testing.assert_allclose(exact.asked, check_divergence(most, 150.0, 80.0, ORDERS, weight))
-    theirs = query_divergences(CONFIDENT, VOTES, ORDERS, Method.DEPENDENT, weight)
+    theirs = CONFIDENT.divergences(VOTES, ORDERS, Method.DEPENDENT, weight)
     np.testing.assert_allclose(
         theirs.answered, dependent_divergence(log_other_winner(VOTES, 40.0), 40 / weight, ORDERS)
     )
@@ -66,35 +65,34 @@ def test_each_method_is_that_of_its_own_module(weight: float) -> None:
     np.testing.assert_allclose(
         theirs.asked, dependent_divergence(logs, math.sqrt(2) * 80 / weight, ORDERS)
     )
-    independent = query_divergences(CONFIDENT, VOTES, ORDERS, weight=weight)
+    independent = CONFIDENT.divergences(VOTES, ORDERS, weight=weight)
     for method in (exact, theirs):
         assert (method.asked <= independent.asked * (1 + 1e-9) + 1e-9).all()
         assert (method.answered <= independent.answered * (1 + 1e-9) + 1e-9).all()
 
 
 def test_a_students_check_looks_at_what_the_student_did_not_expect() -> None:
-    aggregator = InteractiveGNMax(150.0, 80.0, 40.0, 0.9)
     scores = np.array([[0.5, 0.25, 0.25]] * 4)
-    found = query_divergences(aggregator, VOTES, ORDERS, Method.EXACT, scores=scores)
+    found = INTERACTIVE.divergences(VOTES, ORDERS, Method.EXACT, scores=scores)
     expected = check_divergence(
         np.array([230 - 125.0, 90 - 62.5, 140 - 125.0, 230 - 62.5]), 150.0, 80.0, ORDERS
     )
     np.testing.assert_allclose(found.asked, expected)
-    alone = query_divergences(CONFIDENT, VOTES, ORDERS, Method.EXACT)
+    alone = CONFIDENT.divergences(VOTES, ORDERS, Method.EXACT)
     np.testing.assert_allclose(found.answered, alone.answered)
 
 
 def test_checks_are_paid_by_all_and_answers_by_those_that_were_given() -> None:
     voted = np.array([True, False, False, True])
     for method in METHODS:
-        each = query_divergences(CONFIDENT, VOTES, ORDERS, method)
+        each = CONFIDENT.divergences(VOTES, ORDERS, method)
         total = spent(each, voted)
         by_hand = each.asked[0] + each.answered[0]
         np.testing.assert_allclose(total[0], by_hand)
         by_hand = by_hand + each.asked[1] + each.asked[2]
         np.testing.assert_allclose(total[2], by_hand)
         np.testing.assert_allclose(total[3], by_hand + each.asked[3] + each.answered[3])
-        only = query_divergences(CONFIDENT, VOTES, ORDERS, method, voted=voted)
+        only = CONFIDENT.divergences(VOTES, ORDERS, method, voted=voted)
         assert not only.answered[~voted].any(), "what was not answered is not worked out"
         np.testing.assert_allclose(only.answered[voted], each.answered[voted], rtol=1e-9)
 
@@ -135,17 +133,17 @@ def test_few_orders_first_and_then_more_around_the_best_find_it(
 ) -> None:
     generator = np.random.default_rng(1)
     votes = generator.multinomial(250, [0.8, 0.1, 0.05, 0.05], 120).astype(float)
-    voted = CONFIDENT.winners(votes, generator.bytes) != NONE
-    found, _ = spent_epsilon(CONFIDENT, votes, voted, 1e-5, method, classic=classic)
+    voted = CONFIDENT.outcomes(votes, generator.bytes) != NONE
+    found, _ = CONFIDENT.spent_epsilon(votes, voted, 1e-5, method, classic=classic)
     orders = np.geomspace(1.5, 250, 400)
-    each = query_divergences(CONFIDENT, votes, orders, method, voted=voted)
+    each = CONFIDENT.divergences(votes, orders, method, voted=voted)
     best, _ = epsilon((each.asked + each.answered).sum(axis=0), orders, 1e-5, classic=classic)
     assert best * (1 - 1e-6) <= found <= best * 1.005
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_ledger_and_library_know_what_votes_cost(method: Method) -> None:
-    each = query_divergences(CONFIDENT, VOTES, PHONE_ORDERS, method)
+    each = CONFIDENT.divergences(VOTES, PHONE_ORDERS, method)
     one = event((each.asked + each.answered).sum(axis=0), PHONE_ORDERS)
     expected, _ = epsilon(3 * np.array(one.divergences), PHONE_ORDERS, 1e-6)
     assert composed_epsilon([one] * 3, 1e-6) == pytest.approx(expected, rel=1e-9)
@@ -194,8 +192,10 @@ def test_lnmax_of_two_classes_costs_no_more_than_its_bound(gap: int) -> None:
         total = sum(p**order * q ** (1 - order) for p, q in zip(here, there, strict=True))
         exact = float(mpmath.log(total) / (order - 1))
         votes = np.array([[125.0 + gap / 2, 125.0 - gap / 2]])
-        bound = query_divergences(LNMax(gamma), votes, [order], Method.DEPENDENT).answered[0, 0]
-        alone = query_divergences(LNMax(gamma), votes, [order]).answered[0, 0]
+        bound = (
+            LNMaxRule(sigma=1 / gamma).divergences(votes, [order], Method.DEPENDENT).answered[0, 0]
+        )
+        alone = LNMaxRule(sigma=1 / gamma).divergences(votes, [order]).answered[0, 0]
         assert exact <= bound * (1 + 1e-9)
         assert bound <= alone <= 2 * gamma**2 * order
         assert alone <= 2 * gamma
@@ -203,13 +203,13 @@ def test_lnmax_of_two_classes_costs_no_more_than_its_bound(gap: int) -> None:
 
 test_what_is_out_of_range_is_named = refused(
     InvalidParametersError,
-    ("must not be negative", query_divergences, GNMax(1.0), -VOTES, ORDERS),
-    ("weight", lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, weight=0.0)),
-    ("orders", query_divergences, GNMax(1.0), VOTES, [1.0], Method.DEPENDENT),
-    ("scores", lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, scores=VOTES)),
-    ("scores", query_divergences, InteractiveGNMax(1.0, 1.0, 1.0, 0.5), VOTES, ORDERS),
-    ("method=exact", query_divergences, LNMax(1.0), VOTES, ORDERS, Method.EXACT),
-    ("voted", lambda: query_divergences(GNMax(1.0), VOTES, ORDERS, voted=np.ones(4))),
+    ("must not be negative", GNMaxRule(sigma=1.0).divergences, -VOTES, ORDERS),
+    ("weight", lambda: GNMaxRule(sigma=1.0).divergences(VOTES, ORDERS, weight=0.0)),
+    ("orders", GNMaxRule(sigma=1.0).divergences, VOTES, [1.0], Method.DEPENDENT),
+    ("scores", lambda: GNMaxRule(sigma=1.0).divergences(VOTES, ORDERS, scores=VOTES)),
+    ("scores", INTERACTIVE.divergences, VOTES, ORDERS),
+    ("method=exact", LNMaxRule(sigma=1.0).divergences, VOTES, ORDERS, Method.EXACT),
+    ("voted", lambda: GNMaxRule(sigma=1.0).divergences(VOTES, ORDERS, voted=np.ones(4))),
     ("delta", epsilon, np.ones(4), ORDERS, 0.0),
     ("log_q", laplace.dependent_divergence, 0.1, 1.0, [2.0]),
     ("orders", laplace.dependent_divergence, -1.0, 1.0, [1.0]),

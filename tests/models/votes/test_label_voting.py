@@ -17,10 +17,11 @@ from support.goodness import ALPHA_LIMIT, frequent, source
 from support.refusals import refused
 
 from earshot_models.votes.confident_check import ConfidentCheck
-from earshot_models.votes.rules.binary import BinaryVoting
+from earshot_models.votes.electorate import PollForm
+from earshot_models.votes.rules.binary import BinaryRule
 from earshot_models.votes.rules.label_votes import label_agreement
-from earshot_models.votes.rules.powerset import PowersetVoting, _any_beyond
-from earshot_models.votes.rules.tau import ClippedVoting
+from earshot_models.votes.rules.powerset import PowersetRule, _any_beyond
+from earshot_models.votes.rules.tau import TauRule
 from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.noisy_counts import ODDS
@@ -31,21 +32,20 @@ DRAWS = 40_000
 
 @pytest.mark.parametrize("votes", [0.0, 17.0, 24.0, 25.0, 26.5, 50.0])
 def test_a_label_wins_by_normal_noise_on_its_votes(votes: float) -> None:
-    voting = BinaryVoting(50, 7.0)
-    found = voting.winners(np.full((DRAWS, 1), votes), source(1))
+    found = BinaryRule(sigma=7.0).outcomes(np.full((DRAWS, 1), votes), 50, source(1))
     assert frequent(found == 1, stats.norm.cdf((votes - 25) / 7))
 
 
 def test_labels_have_noise_of_their_own() -> None:
-    found = BinaryVoting(50, 7.0).winners(np.full((DRAWS, 2), 25.0), source(2))
+    found = BinaryRule(sigma=7.0).outcomes(np.full((DRAWS, 2), 25.0), 50, source(2))
     assert frequent(found.all(axis=1), 0.25)
 
 
 def test_a_check_is_of_each_label_and_its_noise_is_not_the_answers() -> None:
-    voting = BinaryVoting(50, 7.0, ConfidentCheck(35.0, 5.0))
+    voting = BinaryRule(sigma=7.0, threshold=35.0, check_sigma=5.0)
     votes = np.broadcast_to([10.0, 25.0], (DRAWS, 2))
     assert label_agreement(votes, 50)[0].tolist() == [40, 25]
-    found = voting.winners(votes, source(3))
+    found = voting.outcomes(votes, 50, source(3))
     passing, wins = stats.norm.cdf([5 / 5, -10 / 5]), stats.norm.cdf([-15 / 7, 0.0])
     for label in (0, 1):
         assert frequent(found[:, label] != NONE, passing[label])
@@ -76,9 +76,9 @@ def textbook_clipped(predictions: Any, tau: float, norm: int) -> Any:
     st.sampled_from([(1.8, 2), (0.7, 2), (2.2, 2), (3.4, 1), (1.0, 1)]),
 )
 def test_votes_are_what_a_loop_over_ballots_counts(predictions: Any, clip: Any) -> None:
-    teachers = len(predictions)
-    assert (BinaryVoting(teachers, 1.0).votes(predictions) == predictions.sum(axis=0)).all()
-    voting = ClippedVoting(teachers, *clip, deviation=1.0)
+    assert (BinaryRule(sigma=1.0).votes(predictions) == predictions.sum(axis=0)).all()
+    tau, norm = clip
+    voting = TauRule(sigma=1.0, tau=tau, norm=norm)
     np.testing.assert_array_equal(voting.votes(predictions), textbook_clipped(predictions, *clip))
 
 
@@ -86,8 +86,8 @@ def test_unanimous_ballots_of_many_labels_lose_when_clipped() -> None:
     """Of a ≥ 4τ² ones each counts for half at most, and a label needs more than half."""
     everything = np.ones((50, 1, 20), dtype=np.int8)
     for tau, wins in ((2.2, False), (2.5, True)):
-        voting = ClippedVoting(50, tau, 2, deviation=0.01)
-        assert voting.winners(voting.votes(everything), source(4)).all() == wins
+        voting = TauRule(sigma=0.01, tau=tau, norm=2)
+        assert voting.outcomes(voting.votes(everything), 50, source(4)).all() == wins
 
 
 @settings(max_examples=50)
@@ -128,12 +128,12 @@ def test_noise_is_on_all_sets_and_not_on_those_alone_that_are_cast() -> None:
     """Three labels, eight sets, of which three are cast: each wins as often as it must."""
     rows = [[0, 0, 0]] * 4 + [[1, 0, 1]] * 3 + [[1, 1, 1]]
     predictions = np.array(rows, dtype=np.int8)[:, None, :]
-    voting, one = PowersetVoting(3, 2.0), subset_votes(predictions)
+    voting, one = PowersetRule(sigma=2.0), subset_votes(predictions)
     cast = len(one.counts)
     many = SubsetVotes(
         np.tile(one.sets, (DRAWS, 1)), np.tile(one.counts, DRAWS), np.arange(DRAWS) * cast
     )
-    found = voting.winners(many, source(5)) @ [4, 2, 1]
+    found = voting.outcomes(many, source(5)) @ [4, 2, 1]
     law = dense_winner_law([4.0, 0, 0, 0, 0, 3, 0, 1], 2.0)
     assert sum(law) == pytest.approx(1, abs=1e-9)
     observed = np.bincount(found, minlength=8)
@@ -148,8 +148,8 @@ def test_twenty_labels_win_without_a_vote_when_noise_is_large() -> None:
     for sigma, seed in ((7.0, 6), (4.0, 7)):
         below = (2**20 - 1) * stats.norm.logcdf(points + 30 / sigma)
         law = 1 - integrate.trapezoid(stats.norm.pdf(points) * np.exp(below), points)
-        voting = PowersetVoting(20, sigma)
-        found = voting.winners(voting.votes(unanimous), source(seed))
+        voting = PowersetRule(sigma=sigma)
+        found = voting.outcomes(subset_votes(unanimous), source(seed))
         assert frequent(found.any(axis=1), law)
         labels = found[found.any(axis=1)]
         assert frequent(labels, 0.5), "sets that nobody casts are equally likely"
@@ -157,8 +157,8 @@ def test_twenty_labels_win_without_a_vote_when_noise_is_large() -> None:
 
 def test_a_powerset_query_that_does_not_pass_has_no_label_at_all() -> None:
     predictions = np.zeros((10, 4000, 2), dtype=np.int8)
-    voting = PowersetVoting(2, 0.1, ConfidentCheck(12.0, 2.0))
-    found = voting.winners(voting.votes(predictions), source(7))
+    voting = PowersetRule(sigma=0.1, threshold=12.0, check_sigma=2.0)
+    found = voting.outcomes(subset_votes(predictions), source(7))
     assert ((found == NONE).all(axis=1) | (found == 0).all(axis=1)).all()
     assert frequent(found[:, 0] != NONE, stats.norm.cdf(-1.0))
 
@@ -180,7 +180,7 @@ ZEROS = np.zeros((2, 3, 4), dtype=np.int8)
 
 
 def two(votes: float) -> object:
-    return BinaryVoting(2, 1.0).winners(np.full((1, 2), votes))
+    return BinaryRule(sigma=1.0).outcomes(np.full((1, 2), votes), 2)
 
 
 def sets(counts: int, *starts: int) -> object:
@@ -189,30 +189,26 @@ def sets(counts: int, *starts: int) -> object:
 
 test_parameters_out_of_range_are_named = refused(
     InvalidParametersError,
-    ("teachers", BinaryVoting, 0, 1.0),
-    ("deviation", BinaryVoting, 2, math.nan),
-    ("BinaryVoting", ClippedVoting(2, 2.0, 2, 1.0).ballot, 4),
-    ("below 4", ClippedVoting(2, 4.0, 1, 1.0).votes, ZEROS),
-    ("tau", ClippedVoting, 2, 0.0, 2, 1.0),
-    ("tau", ClippedVoting, 2, math.nan, 2, 1.0),
-    ("1 or 2", ClippedVoting, 2, 1.0, 3, 1.0),
-    ("labels", PowersetVoting, 0, 1.0),
-    ("512", PowersetVoting, 513, 1.0),
+    ("sigma", lambda: BinaryRule(sigma=math.nan)),
+    ("an Approval", TauRule(sigma=1.0, tau=2.0).ballot, PollForm(4, 2)),
+    ("below 4", TauRule(sigma=1.0, tau=4.0, norm=1).votes, ZEROS),
+    ("tau", TauRule(sigma=1.0, tau=0.0).votes, ZEROS),
+    ("tau", TauRule(sigma=1.0, tau=math.nan).votes, ZEROS),
+    ("1 or 2", TauRule(sigma=1.0, tau=1.0, norm=3).votes, ZEROS),
+    ("512", PowersetRule(sigma=1.0).check_curator, PollForm(513, 2), False),
     ("threshold", ConfidentCheck, math.inf, 1.0),
     ("deviation", ConfidentCheck, 1.0, 0.0),
 )
 
 test_bad_input_is_named = refused(
     InvalidInputError,
-    ("of all 3", BinaryVoting(3, 1.0).votes, ZEROS),
-    ("zeros and ones", BinaryVoting(2, 1.0).votes, ZEROS + 2),
-    ("teachers × queries", BinaryVoting(2, 1.0).votes, ZEROS[0]),
+    ("zeros and ones", BinaryRule(sigma=1.0).votes, ZEROS + 2),
+    ("teachers × queries", BinaryRule(sigma=1.0).votes, ZEROS[0]),
     ("from 0 to 2", two, 3),
     ("from 0 to 2", two, -1),
     ("from 0 to 2", two, math.nan),
-    ("queries × labels", BinaryVoting(2, 1.0).winners, np.zeros(3)),
-    ("numbers", BinaryVoting(2, 1.0).winners, np.array([["a"]])),  # type: ignore[arg-type]
-    ("on 4 labels", PowersetVoting(3, 1.0).votes, ZEROS),
+    ("queries × labels", BinaryRule(sigma=1.0).outcomes, np.zeros(3), 2),
+    ("numbers", BinaryRule(sigma=1.0).outcomes, np.array([["a"]]), 2),  # type: ignore[arg-type]
     ("one per set", sets, 2, 0),
     ("rise", sets, 3, 0, 3),
 )

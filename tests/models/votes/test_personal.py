@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.refusals import refused
 
-from earshot_models.votes.costs.costs import Method, query_divergences
+from earshot_models.votes.confident_check import ConfidentCheck
+from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_winner
 from earshot_models.votes.costs.personal import (
     OwnerGroup,
     OwnersAccount,
+    QueryCost,
     concentration,
-    concentrations,
     copies,
     expected_labels,
     frequencies,
-    scaled,
     weights,
 )
-from earshot_models.votes.rules.confident import ConfidentGNMax
-from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnmax import GNMaxRule
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
@@ -47,7 +47,12 @@ TABLES = {
         (5, 25): (668, 671), (5, 50): (1426, 1427),
     },
 }  # fmt: skip
-CONFIDENT = ConfidentGNMax(200.0, 150.0, 40.0)
+CONFIDENT = ConfidentRule(sigma=40.0, threshold=200.0, check_sigma=150.0)
+
+
+def cost_of(sigma: float, check: float | None = None) -> QueryCost:
+    """Return what a query costs by this noise, and behind a check of that."""
+    return QueryCost.of(sigma, None if check is None else ConfidentCheck(25.0, check))
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -90,14 +95,14 @@ def test_the_one_who_may_spend_more_votes_twice_the_square_as_often() -> None:
 
 
 def test_noise_and_threshold_grow_with_the_votes() -> None:
-    assert scaled(CONFIDENT, 2.5) == ConfidentGNMax(500.0, 375.0, 100.0)
-    assert scaled(GNMax(40.0), 0.5) == GNMax(20.0)
+    assert CONFIDENT.times(2.5) == ConfidentRule(sigma=100.0, threshold=500.0, check_sigma=375.0)
+    assert GNMaxRule(sigma=40.0).times(0.5) == GNMaxRule(sigma=20.0)
 
 
 def test_a_groups_bound_takes_real_noise_for_the_outcome_and_its_own_for_the_rest() -> None:
     """By the formula of section 5.2.2: μ₂ = (σ/Δ)√ln(1/q), ε_i = μ_i Δ²/σ²."""
     votes, sigma, delta, order = np.array([[180.0, 40.0, 30.0]]), 40.0, 1.6, 5
-    found = query_divergences(GNMax(sigma), votes, [order], Method.DEPENDENT, delta).answered
+    found = GNMaxRule(sigma=sigma).divergences(votes, [order], Method.DEPENDENT, delta).answered
     with mpmath.workdps(50):
         q = sum(mpmath.erfc(mpmath.mpf(gap) / (2 * sigma)) for gap in (140, 150)) / 2
         mu2 = sigma / mpmath.mpf(delta) * mpmath.sqrt(mpmath.log(1 / q))
@@ -126,23 +131,22 @@ def test_what_noise_may_spend_is_the_inverse_of_what_it_costs() -> None:
     st.lists(st.floats(0.05, 6), min_size=1, max_size=6),
     st.lists(st.floats(0, 4), min_size=6, max_size=6),
     st.lists(st.booleans(), min_size=1, max_size=60),
-    st.sampled_from([ConfidentGNMax(9.0, 12.0, 9.0), GNMax(7.0)]),
+    st.sampled_from([cost_of(9.0, 12.0), cost_of(7.0)]),
 )
 def test_no_owner_spends_more_than_its_own_budget(
     budgets: list[float],
     loud: list[float],
     answers: list[bool],
-    aggregator: ConfidentGNMax | GNMax,
+    cost: QueryCost,
 ) -> None:
     """Whatever weights are, and whatever is answered; reckoned anew from every query's event."""
     account = OwnersAccount(np.array(budgets), 1e-5)
     psi = np.array(loud[: len(budgets)])
     paid = np.zeros(len(budgets))
-    check, answer = concentrations(aggregator)
     for answered in answers:
-        voting = account.willing(aggregator, psi)
-        account.pay(aggregator, voting, answered)
-        paid += voting**2 * (check + answer * answered)
+        voting = account.willing(cost, psi)
+        account.pay(cost, voting, answered)
+        paid += voting**2 * (cost.check + cost.answer * answered)
     assert (account.spent <= budgets).all()
     for rho, budget, spent in zip(paid.tolist(), budgets, account.spent.tolist(), strict=True):
         by_phone = composed_epsilon([ZeroConcentrated(rho)], 1e-5)
@@ -153,10 +157,10 @@ def test_no_owner_spends_more_than_its_own_budget(
 
 def test_who_is_spent_vanishes_and_others_go_on() -> None:
     account = OwnersAccount(np.array([0.5, 0.5, 2.0]), 1e-5, records=1000)
-    aggregator, voted = GNMax(20.0), []
+    cost, voted = cost_of(20.0), []
     for _ in range(100):
-        voting = account.willing(aggregator, np.array([1.0, 2.0, 2.0]))
-        account.pay(aggregator, voting, answered=True)
+        voting = account.willing(cost, np.array([1.0, 2.0, 2.0]))
+        account.pay(cost, voting, answered=True)
         voted.append(voting > 0)
     times = np.sum(voted, axis=0)
     assert times[0] == pytest.approx(4 * times[1], abs=4), "half as loud is four times as cheap"
@@ -166,24 +170,23 @@ def test_who_is_spent_vanishes_and_others_go_on() -> None:
 
 
 def test_a_check_that_fails_costs_no_answer_but_both_must_be_affordable() -> None:
-    aggregator = ConfidentGNMax(200.0, 60.0, 10.0)
-    check, answer = concentrations(aggregator)
-    assert (check, answer) == (1 / 7200, 1 / 100)
+    cost = cost_of(10.0, 60.0)
+    assert cost == (1 / 7200, 1 / 100)
     budget = 1.0
     account = OwnersAccount(np.array([budget]), 1e-5)
     asked = 0
-    while account.willing(aggregator, np.ones(1))[0]:
-        account.pay(aggregator, np.ones(1), answered=False)
+    while account.willing(cost, np.ones(1))[0]:
+        account.pay(cost, np.ones(1), answered=False)
         asked += 1
     rho = float(concentration(budget, 1e-5))
-    assert asked > (rho - answer) / check, "the tight conversion allows a little more"
+    assert asked > (rho - cost.answer) / cost.check, "the tight conversion allows a little more"
     assert account.spent[0] < budget
 
 
 def test_a_payment_that_an_owner_cannot_make_is_refused_and_not_counted() -> None:
     account = OwnersAccount(np.array([5.0, 0.01]), 1e-5)
     with pytest.raises(InvalidParametersError, match=r"owner 1 of budget 0\.01 cannot pay"):
-        account.pay(GNMax(10.0), np.ones(2), answered=True)
+        account.pay(cost_of(10.0), np.ones(2), answered=True)
     assert not account.spent.any()
 
 
@@ -197,9 +200,9 @@ test_what_is_out_of_range_is_named = refused(
     ("every owner", OwnersAccount, np.array([]), 1e-5),
     ("below one in 100 records", lambda: OwnersAccount(np.ones(2), 0.01, records=100)),
     ("delta", OwnersAccount, np.ones(2), 1.0),
-    ("weights", OwnersAccount(np.ones(2), 1e-5).willing, GNMax(1.0), np.ones(3)),
-    ("weights", OwnersAccount(np.ones(1), 1e-5).willing, GNMax(1.0), -np.ones(1)),
-    ("factor", scaled, GNMax(1.0), 0.0),
+    ("weights", OwnersAccount(np.ones(2), 1e-5).willing, cost_of(1.0), np.ones(3)),
+    ("weights", OwnersAccount(np.ones(1), 1e-5).willing, cost_of(1.0), -np.ones(1)),
+    ("factor", GNMaxRule(sigma=1.0).times, 0.0),
     ("sensitivities", expected_labels, 10, [OwnerGroup(1.0, 5)], np.ones(2), 1e-5),
     ("sensitivities", expected_labels, 10, [OwnerGroup(1.0, 5)], np.zeros(1), 1e-5),
     ("gamma", LNMax, math.inf),

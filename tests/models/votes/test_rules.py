@@ -211,15 +211,15 @@ def test_a_heavier_teacher_pays_more_and_one_of_no_weight_nothing(case: str) -> 
 
 
 @Case
-def test_weighing_makes_noise_and_thresholds_grow_together(case: str) -> None:
+def test_noise_and_thresholds_grow_with_the_votes(case: str) -> None:
     own = made(case, Counter.FEDERATED, 2.0)
-    grown = own.weighing(1.5)
+    grown = own.times(1.5)
     assert grown.sigma == 3.0
     assert type(grown) is type(own)
     if own.check is not None and grown.check is not None:
         assert grown.check.threshold == 1.5 * own.check.threshold
         assert grown.check.deviation == 1.5 * own.check.deviation
-    assert own.weighing(1.0) == own
+    assert own.times(1.0) == own
 
 
 @Case

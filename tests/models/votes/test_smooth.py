@@ -13,7 +13,7 @@ import pytest
 from support.goodness import source
 from support.refusals import refused
 
-from earshot_models.votes.costs.costs import Method, query_divergences
+from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.dependent import log_other_winner
 from earshot_models.votes.costs.releases import (
     CostRelease,
@@ -29,15 +29,16 @@ from earshot_models.votes.costs.smooth import (
     exact_sensitivities,
     local_sensitivities,
 )
-from earshot_models.votes.rules.confident import ConfidentGNMax
-from earshot_models.votes.rules.gnmax import GNMax
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnmax import GNMaxRule
 from earshot_protocol.errors import InvalidParametersError
 
 ALL = np.array([True])
 TEACHERS = 40
 ORDER = 4.0
-GNMAX = GNMax(8.0)
-CONFIDENT = ConfidentGNMax(25.0, 12.0, 8.0)
+GNMAX = GNMaxRule(sigma=8.0)
+CONFIDENT = ConfidentRule(sigma=8.0, threshold=25.0, check_sigma=12.0)
+CHECK = CONFIDENT.check
 
 
 def neighbours(votes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -62,11 +63,11 @@ def all_votes(classes: int) -> list[tuple[int, ...]]:
 
 @functools.cache
 def of_answer(votes: tuple[int, ...]) -> np.ndarray:
-    return local_sensitivities(GNMAX, np.array([votes]), ALL, ORDER, TEACHERS)
+    return local_sensitivities(8.0, None, np.array([votes]), ALL, ORDER, TEACHERS)
 
 
-def cost(aggregator: GNMax, votes: tuple[int, ...], method: Method = Method.DEPENDENT) -> float:
-    return float(query_divergences(aggregator, np.array([votes]), [ORDER], method).answered[0, 0])
+def cost(aggregator: GNMaxRule, votes: tuple[int, ...], method: Method = Method.DEPENDENT) -> float:
+    return float(aggregator.divergences(np.array([votes]), [ORDER], method).answered[0, 0])
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -109,7 +110,7 @@ def test_a_check_is_a_table_and_so_is_an_exact_answer_of_two() -> None:
     costs = {}
     for first in range(TEACHERS + 1):
         votes = np.array([[first, TEACHERS - first]])
-        each = query_divergences(CONFIDENT, votes, [ORDER], Method.EXACT)
+        each = CONFIDENT.divergences(votes, [ORDER], Method.EXACT)
         costs[first] = (each.asked[0, 0], each.answered[0, 0])
     for first in (0, 7, 20, 33, 40):
         votes = np.array([[first, TEACHERS - first]])
@@ -128,7 +129,7 @@ def test_a_check_is_a_table_and_so_is_an_exact_answer_of_two() -> None:
                         for part in parts
                     )
                 )
-            found = exact_sensitivities(CONFIDENT, votes, voted, ORDER, TEACHERS)
+            found = exact_sensitivities(8.0, CHECK, votes, voted, ORDER, TEACHERS)
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-10)
 
 
@@ -138,19 +139,19 @@ def test_queries_share_their_neighbours(exact: bool) -> None:
     of = exact_sensitivities if exact else local_sensitivities
     votes = np.array([[33.0, 7.0], [22.0, 18.0]])
     voted = np.array([True, False])
-    each = [of(CONFIDENT, votes[[k]], voted[[k]], ORDER, TEACHERS) for k in range(2)]
-    together = of(CONFIDENT, np.tile(votes, (100, 1)), np.tile(voted, 100), ORDER, TEACHERS)
+    each = [of(8.0, CHECK, votes[[k]], voted[[k]], ORDER, TEACHERS) for k in range(2)]
+    together = of(8.0, CHECK, np.tile(votes, (100, 1)), np.tile(voted, 100), ORDER, TEACHERS)
     np.testing.assert_allclose(together, 100 * (each[0] + each[1]), rtol=1e-9)
 
 
 def test_a_check_of_confident_answers_has_no_neighbour_further_away() -> None:
     for first in range(1, TEACHERS):
         votes = np.array([[float(first), TEACHERS - first]])
-        found = local_sensitivities(CONFIDENT, votes, ~ALL, ORDER, TEACHERS)
-        here = query_divergences(CONFIDENT, votes, [ORDER], Method.DEPENDENT).asked[0, 0]
+        found = local_sensitivities(8.0, CHECK, votes, ~ALL, ORDER, TEACHERS)
+        here = CONFIDENT.divergences(votes, [ORDER], Method.DEPENDENT).asked[0, 0]
         for step in (-1, 1):
             moved = votes + np.array([[step, -step]])
-            there = query_divergences(CONFIDENT, moved, [ORDER], Method.DEPENDENT).asked[0, 0]
+            there = CONFIDENT.divergences(moved, [ORDER], Method.DEPENDENT).asked[0, 0]
             assert abs(here - there) <= found[0] + 1e-12
 
 
@@ -197,7 +198,7 @@ def test_the_printed_cost_of_a_release_is_half_of_the_true_one_where_they_tune()
 
 def test_the_best_release_is_no_worse_than_others_and_what_is_published_is_unbiased() -> None:
     votes = np.random.default_rng(1).multinomial(40, [0.8, 0.1, 0.1], 50).astype(float)
-    sensitivities = local_sensitivities(CONFIDENT, votes, votes[:, 0] > 30, ORDER, TEACHERS)
+    sensitivities = local_sensitivities(8.0, CHECK, votes, votes[:, 0] > 30, ORDER, TEACHERS)
     best = best_release(sensitivities, ORDER)
     assert best.divergence == release_divergence(ORDER, best.beta, best.deviation)
     assert best.sensitivity == smooth_sensitivity(sensitivities, best.beta)
@@ -219,10 +220,10 @@ test_what_is_out_of_range_is_named = refused(
     ("order", release_divergence, 1.0, 0.04, 5.0),
     ("deviation", release_divergence, 3.0, 0.01, 0.0),
     ("beta", smooth_sensitivity, np.ones(3), 0.0),
-    ("too small", local_sensitivities, GNMax(0.8), np.array([[30, 10]]), ALL, 4.0, 40),
-    ("3 classes", exact_sensitivities, GNMAX, np.array([[30, 5, 5]]), ALL, 4.0, 40),
-    ("add up to 40", exact_sensitivities, GNMAX, np.array([[30, 5]]), ALL, 4.0, 40),
-    ("teachers", local_sensitivities, GNMAX, np.array([[30, 10]]), ALL, 4.0, 0),
+    ("too small", local_sensitivities, 0.8, None, np.array([[30, 10]]), ALL, 4.0, 40),
+    ("3 classes", exact_sensitivities, 8.0, None, np.array([[30, 5, 5]]), ALL, 4.0, 40),
+    ("add up to 40", exact_sensitivities, 8.0, None, np.array([[30, 5]]), ALL, 4.0, 40),
+    ("teachers", local_sensitivities, 8.0, None, np.array([[30, 10]]), ALL, 4.0, 0),
 )
 
 

@@ -10,22 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.releases import smooth_sensitivity
-from earshot_models.votes.costs.thresholds import release_costs, threshold_divergences
-from earshot_models.votes.rules.gnthreshold import GNThreshold
-from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveThreshold
-from earshot_models.votes.rules.grid_threshold import GridThreshold
+from earshot_models.votes.rules.gnthreshold import GNThresholdRule
+from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
+from earshot_models.votes.rules.grid_threshold import GridRule
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 
 TEACHERS = 40
 RULES = (
-    GNThreshold(12.0, 3.0, TEACHERS, most=2),
-    GNThreshold(12.0, 3.0, TEACHERS, most=2, check=ConfidentCheck(25.0, 4.0)),
-    AdaptiveThreshold(2.0, TEACHERS, most=1, check=ConfidentCheck(25.0, 4.0)),
-    GridThreshold((8.0, 16.0, 24.0), 6.0, 3.0, TEACHERS, most=2),
+    GNThresholdRule(sigma=3.0, cut=12.0, winners=2),
+    GNThresholdRule(sigma=3.0, cut=12.0, winners=2, threshold=25.0, check_sigma=4.0),
+    AdaptiveRule(sigma=2.0, winners=1, threshold=25.0, check_sigma=4.0),
+    GridRule(sigma=3.0, grid=(8.0, 16.0, 24.0), scale=6.0, winners=2),
 )
 NAMES = ("fixed", "checked", "adaptive", "grid")
 
@@ -44,7 +42,7 @@ def test_neighbours_costs_and_sensitivities_are_within_what_is_said(
     generator = np.random.default_rng(seed)
     answered = generator.random(len(table)) < 0.7
     moved = np.clip(table + generator.uniform(-1, 1, table.shape).round(1), 0, TEACHERS)
-    here, there = (release_costs(voting, each, answered, order) for each in (table, moved))
+    here, there = (voting.released(each, TEACHERS, answered, order) for each in (table, moved))
     tiny = 1e-12
     assert (
         abs(here.spent - there.spent) <= min(here.sensitivities[0], there.sensitivities[0]) + tiny
@@ -65,10 +63,10 @@ def test_what_is_published_is_no_less_than_what_is_spent(voting: Any, unit: Unit
     table[:40, 0] = generator.uniform(20, TEACHERS, 40)
     answered = table[:, 0] > 15
     for order in (2.0, 8.0):
-        found = release_costs(voting, table, answered, order, unit)
-        exact = threshold_divergences(voting, table, [order], Method.DEPENDENT, unit)
+        found = voting.released(table, TEACHERS, answered, order, unit)
+        exact = voting.divergences(table, TEACHERS, [order], Method.DEPENDENT, unit)
         spent = float((exact.asked[:, 0] + exact.answered[:, 0] * answered).sum())
-        usual = threshold_divergences(voting, table, [order], Method.INDEPENDENT, unit)
+        usual = voting.divergences(table, TEACHERS, [order], Method.INDEPENDENT, unit)
         most = float((usual.asked[:, 0] + usual.answered[:, 0] * answered).sum())
         assert spent <= found.spent * (1 + 1e-6)
         assert found.spent <= most * (1 + 1e-9)
@@ -78,19 +76,19 @@ def test_what_is_published_is_no_less_than_what_is_spent(voting: Any, unit: Unit
 
 def test_certain_labels_cost_nothing_and_change_nothing() -> None:
     clear = np.array([[40.0, 40.0, 0.0]] * 50)
-    voting = GNThreshold(20.0, 1.5, TEACHERS, most=1)
-    found = release_costs(voting, clear, np.ones(50, dtype=bool), 3.0)
+    voting = GNThresholdRule(sigma=1.5, cut=20.0, winners=1)
+    found = voting.released(clear, TEACHERS, np.ones(50, dtype=bool), 3.0)
     assert found.spent < 1e-6
     assert found.sensitivities[0] < 1e-6
     assert found.sensitivities[-1] > 1
 
 
 def test_what_is_out_of_range_is_named() -> None:
-    voting = GNThreshold(20.0, 1.5, TEACHERS, most=4)
+    voting = GNThresholdRule(sigma=1.5, cut=20.0, winners=4)
     nobody = np.ones(1, dtype=bool)
     with pytest.raises(InvalidParametersError, match="the number of labels"):
-        release_costs(voting, np.ones((1, 3)), nobody, 2.0)
+        voting.released(np.ones((1, 3)), TEACHERS, nobody, 2.0)
     with pytest.raises(InvalidParametersError, match="orders"):
-        release_costs(voting, np.ones((1, 4)), nobody, 1.0)
+        voting.released(np.ones((1, 4)), TEACHERS, nobody, 1.0)
     with pytest.raises(InvalidInputError, match="0 to 40"):
-        release_costs(voting, np.full((1, 4), 41.0), nobody, 2.0)
+        voting.released(np.full((1, 4), 41.0), TEACHERS, nobody, 2.0)

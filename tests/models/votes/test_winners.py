@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,16 @@ from support.goodness import ALPHA_LIMIT, source
 from support.refusals import refused
 
 from earshot_models.votes.counts import checked_counts, checked_scores, checked_votes
-from earshot_models.votes.rules.confident import ConfidentGNMax
-from earshot_models.votes.rules.gnmax import GNMax
-from earshot_models.votes.rules.interactive import InteractiveGNMax, StudentAnswers
-from earshot_models.votes.rules.lnmax import LNMax
+from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_models.votes.rules.gnmax import GNMax, GNMaxRule
+from earshot_models.votes.rules.interactive import InteractiveRule
+from earshot_models.votes.rules.lnmax import LNMax, LNMaxRule
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
 
 DRAWS = 60_000
+CONFIDENT = ConfidentRule(sigma=1.0, threshold=1.0, check_sigma=1.0)
+INTERACTIVE = InteractiveRule(sigma=1.0, threshold=1.0, check_sigma=1.0, confidence=0.5)
 VOTES = np.array([110.0, 90.0, 50.0, 0.0])
 
 
@@ -46,12 +49,14 @@ def fits(winners: np.ndarray, chances: np.ndarray) -> bool:
 @pytest.mark.parametrize(
     ("aggregator", "noise", "wrong"),
     [
-        (GNMax(40.0), stats.norm(0, 40.0), stats.norm(0, 42.0)),
-        (LNMax(0.04), stats.laplace(0, 25.0), stats.laplace(0, 27.0)),
+        (GNMaxRule(sigma=40.0), stats.norm(0, 40.0), stats.norm(0, 42.0)),
+        (LNMaxRule(sigma=25.0), stats.laplace(0, 25.0), stats.laplace(0, 27.0)),
     ],
 )
-def test_winners_are_of_their_law(aggregator: GNMax | LNMax, noise: Any, wrong: Any) -> None:
-    winners = aggregator.winners(np.tile(VOTES, (DRAWS, 1)), source(1))
+def test_winners_are_of_their_law(
+    aggregator: GNMaxRule | LNMaxRule, noise: Any, wrong: Any
+) -> None:
+    winners = aggregator.outcomes(np.tile(VOTES, (DRAWS, 1)), source(1))
     assert winners.dtype == np.int64
     assert fits(winners, law_of_winning(VOTES, noise))
     assert not fits(winners, law_of_winning(VOTES, wrong))
@@ -59,20 +64,20 @@ def test_winners_are_of_their_law(aggregator: GNMax | LNMax, noise: Any, wrong: 
 
 @pytest.mark.parametrize("most", [40.0, 200.0, 260.0])
 def test_a_check_passes_as_often_as_its_noise_says(most: float) -> None:
-    aggregator = ConfidentGNMax(200.0, 150.0, 40.0)
+    aggregator = ConfidentRule(sigma=40.0, threshold=200.0, check_sigma=150.0)
     votes = np.tile([most, 10.0, 5.0], (DRAWS, 1))
-    passed = int(aggregator.passing(votes, source(2)).sum())
+    passed = int(aggregator.check.passing(aggregator.agreement(votes), source(2)).sum())
     expected = stats.norm.cdf((most - 200) / 150)
     assert stats.binomtest(passed, DRAWS, expected).pvalue > ALPHA_LIMIT
-    answered = int((aggregator.winners(votes, source(2)) != NONE).sum())
+    answered = int((aggregator.outcomes(votes, source(2)) != NONE).sum())
     assert answered == passed, "the same noise lets the same queries pass"
 
 
 def test_the_noise_of_a_check_says_nothing_of_the_answer_behind_it() -> None:
     """Class 0 has most votes: a check that reused its noise would let it win too often."""
-    aggregator = ConfidentGNMax(180.0, 40.0, 40.0)
+    aggregator = ConfidentRule(sigma=40.0, threshold=180.0, check_sigma=40.0)
     votes = np.tile(VOTES, (8 * DRAWS, 1))
-    winners = aggregator.winners(votes, source(3))
+    winners = aggregator.outcomes(votes, source(3))
     answered = winners[winners != NONE]
     assert 0.03 < len(answered) / len(winners) < 0.05
     chances = law_of_winning(VOTES, stats.norm(0, 40.0))
@@ -86,7 +91,7 @@ def test_the_noise_of_a_check_says_nothing_of_the_answer_behind_it() -> None:
 
 def test_every_query_and_every_class_has_noise_of_its_own() -> None:
     equal = np.full((DRAWS, 3), 80.0)
-    winners = GNMax(1.0).winners(equal, source(5))
+    winners = GNMaxRule(sigma=1.0).outcomes(equal, source(5))
     pairs = 3 * winners[:-1:2] + winners[1::2]
     assert fits(pairs, np.full(9, 1 / 9))
 
@@ -100,7 +105,7 @@ def loudest(size: int) -> bytes:
 
 def test_no_outcome_is_out_of_reach() -> None:
     """Noise that ends, as that of a grid of 2^-53 does at 37 scales, would need a δ."""
-    assert LNMax(1.0).winners(np.array([[100.0, 0.0]]), loudest).tolist() == [1]
+    assert LNMaxRule(sigma=1.0).outcomes(np.array([[100.0, 0.0]]), loudest).tolist() == [1]
 
 
 def scores(*rows: list[float]) -> np.ndarray:
@@ -108,30 +113,30 @@ def scores(*rows: list[float]) -> np.ndarray:
 
 
 def test_a_student_that_is_wrong_is_corrected_and_one_that_is_right_is_not_asked_about() -> None:
-    aggregator = InteractiveGNMax(100.0, 1e-6, 1e-6, 0.8)
+    aggregator = InteractiveRule(sigma=1e-6, threshold=100.0, check_sigma=1e-6, confidence=0.8)
     votes = np.array([[250.0, 0.0, 0.0]] * 4)
     student = scores([0.0, 1.0, 0.0], [0.9, 0.1, 0.0], [0.7, 0.2, 0.1], [0.1, 0.8, 0.1])
     np.testing.assert_allclose(aggregator.agreement(votes, student), [250, 25, 75, 225])
-    found = aggregator.answers(votes, student)
-    assert found.winners.tolist() == [0, 0, NONE, 0]
-    assert found.voted.tolist() == [True, False, False, True]
-    assert aggregator.winners(votes, student).tolist() == [0, 0, NONE, 0]
+    winners, voted = aggregator.answers(votes, scores=student)
+    assert winners.tolist() == [0, 0, NONE, 0]
+    assert voted.tolist() == [True, False, False, True]
+    assert aggregator.outcomes(votes, scores=student).tolist() == [0, 0, NONE, 0]
 
 
 def test_who_is_just_as_sure_as_asked_for_is_not_reinforced() -> None:
-    aggregator = InteractiveGNMax(1000.0, 1.0, 1.0, 0.5)
+    aggregator = InteractiveRule(sigma=1.0, threshold=1000.0, check_sigma=1.0, confidence=0.5)
     votes = np.array([[10.0, 0.0]] * 2)
-    found = aggregator.answers(votes, scores([0.5, 0.5], [0.25, 0.75]))
-    assert isinstance(found, StudentAnswers)
-    assert found.winners.tolist() == [NONE, 1]
-    assert not found.voted.any()
+    student = scores([0.5, 0.5], [0.25, 0.75])
+    winners, voted = aggregator.answers(votes, scores=student)
+    assert winners.tolist() == [NONE, 1]
+    assert not voted.any()
 
 
 def test_an_interactive_answer_is_that_of_gnmax() -> None:
-    aggregator = InteractiveGNMax(60.0, 30.0, 40.0, 0.9)
+    aggregator = InteractiveRule(sigma=40.0, threshold=60.0, check_sigma=30.0, confidence=0.9)
     votes = np.tile(VOTES, (DRAWS, 1))
     student = np.tile([0.25, 0.25, 0.25, 0.25], (DRAWS, 1))
-    winners, voted = aggregator.answers(votes, student, source(6))
+    winners, voted = aggregator.answers(votes, source(6), student)
     checked = VOTES.max() - 250 / 4
     chance = stats.norm.cdf((checked - 60) / 30)
     assert stats.binomtest(int(voted.sum()), DRAWS, chance).pvalue > ALPHA_LIMIT
@@ -158,25 +163,26 @@ def test_one_vote_changes_what_is_checked_by_one_at_most(
     after[0, there] += 1
     if not withheld:
         before[0, here] += 1
-    interactive = InteractiveGNMax(1.0, 1.0, 1.0, 0.5)
-    confident = ConfidentGNMax(1.0, 1.0, 1.0)
-    apart = interactive.agreement(before, student) - interactive.agreement(after, student)
+    apart = INTERACTIVE.agreement(before, student) - INTERACTIVE.agreement(after, student)
     assert abs(apart[0]) <= 1 + 1e-9
-    assert abs(confident.agreement(before) - confident.agreement(after))[0] <= 1
+    assert abs(CONFIDENT.agreement(before) - CONFIDENT.agreement(after))[0] <= 1
 
 
 def test_noise_comes_from_the_operating_system_unless_a_source_is_given() -> None:
     votes = np.full((200, 10), 25)
-    assert (GNMax(40.0).winners(votes) != GNMax(40.0).winners(votes)).any()
-    same = [ConfidentGNMax(20.0, 9.0, 40.0).winners(votes, source(7)) for _ in range(2)]
+    assert (GNMaxRule(sigma=40.0).outcomes(votes) != GNMaxRule(sigma=40.0).outcomes(votes)).any()
+    same = [
+        ConfidentRule(sigma=40.0, threshold=20.0, check_sigma=9.0).outcomes(votes, source(7))
+        for _ in range(2)
+    ]
     np.testing.assert_array_equal(*same)
 
 
 def test_no_queries_have_no_winners() -> None:
     none = np.empty((0, 3))
-    for aggregator in (LNMax(1.0), GNMax(1.0), ConfidentGNMax(1.0, 1.0, 1.0)):
-        assert aggregator.winners(none).shape == (0,)
-    assert InteractiveGNMax(1.0, 1.0, 1.0, 0.5).winners(none, none).shape == (0,)
+    for aggregator in (LNMaxRule(sigma=1.0), GNMaxRule(sigma=1.0), CONFIDENT):
+        assert aggregator.outcomes(none).shape == (0,)
+    assert INTERACTIVE.outcomes(none, scores=none).shape == (0,)
 
 
 def test_counts_of_an_ensemble_are_whole_and_add_up() -> None:
@@ -198,17 +204,16 @@ test_bad_input_is_named = refused(
     ("votes: must be finite", checked_votes, np.array([[1.0, math.nan]])),
     ("none below 0", checked_votes, np.array([[1.0, -1.0]])),
     ("must be numbers", checked_votes, np.array([["a", "b"]])),
-    ("finite", GNMax(1.0).winners, np.array([[1.0, math.inf]])),
+    ("finite", GNMaxRule(sigma=1.0).outcomes, np.array([[1.0, math.inf]])),
     ("one for every query and class", checked_scores, np.ones((1, 3)), (1, 2)),
     ("scores: must be finite", checked_scores, np.array([[0.5, math.nan]]), (1, 2)),
     ("none below 0", checked_scores, np.array([[1.5, -0.5]]), (1, 2)),
     ("add up to 1", checked_scores, np.array([[0.5, 0.4]]), (1, 2)),
     (
         "scores: must be finite",
-        InteractiveGNMax(1.0, 1.0, 1.0, 0.5).winners,
-        np.ones((1, 2)),
-        np.array([[math.nan, 1.0]]),
+        lambda: INTERACTIVE.outcomes(np.ones((1, 2)), scores=np.array([[math.nan, 1.0]])),
     ),
+    ("a student's are needed", INTERACTIVE.outcomes, np.ones((1, 2))),
 )
 
 
@@ -216,8 +221,8 @@ test_parameters_out_of_range_are_named = refused(
     InvalidParametersError,
     ("gamma", LNMax, 0.0),
     ("deviation", GNMax, -1.0),
-    ("threshold", ConfidentGNMax, math.nan, 1.0, 1.0),
-    ("check_deviation", ConfidentGNMax, 1.0, math.inf, 1.0),
-    ("deviation", ConfidentGNMax, 1.0, 1.0, 0.0),
-    ("confidence", InteractiveGNMax, 1.0, 1.0, 1.0, 1.5),
+    ("threshold", lambda: replace(CONFIDENT, threshold=math.nan)),
+    ("deviation", lambda: replace(CONFIDENT, check_sigma=math.inf)),
+    ("sigma", lambda: replace(CONFIDENT, sigma=0.0)),
+    ("confidence", lambda: replace(INTERACTIVE, confidence=1.5)),
 )

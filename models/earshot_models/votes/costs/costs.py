@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,28 +45,6 @@ class Method(enum.StrEnum):
     """Cost by the law of what is published, in both directions; private itself."""
 
 
-class WinnerVoting(Protocol):
-    """Curator's vote for one winner, as far as its cost needs to know it."""
-
-    @property
-    def check(self) -> ConfidentCheck | None:
-        """Check before an answer; None for none."""
-
-    @property
-    def takes_scores(self) -> bool:
-        """Whether a student takes part with its scores."""
-
-    def agreement(
-        self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None
-    ) -> Numbers:
-        """Return the number that the check looks at, (queries,)."""
-
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: Method, weight: float
-    ) -> Numbers:
-        """Return what answers cost the owner of a vote of this weight, (queries, orders)."""
-
-
 class Divergences(NamedTuple):
     """Divergences of some queries.
 
@@ -76,51 +55,6 @@ class Divergences(NamedTuple):
 
     asked: Numbers
     answered: Numbers
-
-
-def query_divergences(
-    aggregator: WinnerVoting,
-    votes: npt.NDArray[np.number],
-    orders: npt.ArrayLike,
-    method: Method = Method.INDEPENDENT,
-    weight: float = 1.0,
-    *,
-    scores: npt.NDArray[np.number] | None = None,
-    voted: npt.NDArray[np.bool_] | None = None,
-) -> Divergences:
-    """Return what each query costs the owner of a vote of this weight.
-
-    Args:
-        aggregator: Aggregator with the noise that is really added.
-        votes: Votes for each class, weights included, (queries, classes).
-        orders: Orders λ, each above 1.
-        method: Method of working out the divergences.
-        weight: Weight of the vote that neighbours move.
-        scores: Scores of the student, (queries, classes); for `InteractiveGNMax` only.
-        voted: Queries that the teachers answered, bool (queries,); answers to others are not
-            worked out and cost nothing. None for all.
-
-    Raises:
-        InvalidParametersError: There are no votes, a weight or an order is out of range, scores are
-            missing or useless, or this noise does not have the method.
-    """
-    table = dependent.checked_votes(votes)
-    if (table < 0).any():
-        raise InvalidParametersError("votes: must not be negative")
-    chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
-    moved = checks.positive("weight", weight)
-    answers = np.ones(len(table), dtype=bool) if voted is None else np.asarray(voted)
-    if answers.shape != (len(table),) or answers.dtype != np.bool_:
-        raise InvalidParametersError("voted: must be true or false for every query")
-    if (scores is not None) != aggregator.takes_scores:
-        raise InvalidParametersError("scores: must be given if, and only if, a student takes part")
-    asked = np.zeros((len(table), len(chosen)))
-    if aggregator.check is not None:
-        asked = _check(aggregator.check, aggregator.agreement(table, scores), chosen, method, moved)
-    answered = np.zeros((len(table), len(chosen)))
-    if answers.any():
-        answered[answers] = aggregator.answer_divergences(table[answers], chosen, method, moved)
-    return Divergences(asked, answered)
 
 
 def spent(divergences: Divergences, voted: npt.NDArray[np.bool_]) -> Numbers:
@@ -176,45 +110,25 @@ def epsilon(
     return float(each[best]), float(chosen[best])
 
 
-def spent_epsilon(
-    aggregator: WinnerVoting,
-    votes: npt.NDArray[np.number],
-    voted: npt.NDArray[np.bool_],
-    delta: float,
-    method: Method = Method.INDEPENDENT,
-    weight: float = 1.0,
-    *,
-    scores: npt.NDArray[np.number] | None = None,
-    classic: bool = False,
+def best_epsilon(
+    curve: Callable[[Numbers], Numbers], delta: float, *, classic: bool = False
 ) -> tuple[float, float]:
-    """Return ε of all that was asked and answered, and the order that gives it.
+    """Return ε of what was spent, and the order that gives it.
 
     A few orders are tried first, then more around the best of them.
 
     Args:
-        aggregator: Aggregator with the noise that was really added.
-        votes: Votes of every query that was asked, (queries, classes).
-        voted: Queries that the teachers answered, bool (queries,).
+        curve: Function that returns the divergences at some orders, (orders,).
         delta: Value of δ at which ε is stated.
-        method: Method of working out the divergences.
-        weight: Weight of the vote that neighbours move.
-        scores: Scores of the student, (queries, classes); for `InteractiveGNMax` only.
         classic: Whether to use the older conversion (see `epsilons`).
 
     Raises:
-        InvalidParametersError: An argument is one that `query_divergences` or `epsilons` refuses.
+        InvalidParametersError: The value of δ is not between 0 and 1.
     """
-
-    def at(orders: Numbers) -> tuple[float, float]:
-        each = query_divergences(
-            aggregator, votes, orders, method, weight, scores=scores, voted=voted
-        )
-        return epsilon((each.asked + each.answered).sum(axis=0), orders, delta, classic=classic)
-
-    first, order = at(COARSE)
+    first, order = epsilon(curve(COARSE), COARSE, delta, classic=classic)
     place = int(np.searchsorted(COARSE, order))
-    low, high = COARSE[max(place - 1, 0)], COARSE[min(place + 1, len(COARSE) - 1)]
-    return min((first, order), at(np.geomspace(low, high, _FINE)))
+    fine = np.geomspace(COARSE[max(place - 1, 0)], COARSE[min(place + 1, len(COARSE) - 1)], _FINE)
+    return min((first, order), epsilon(curve(fine), fine, delta, classic=classic))
 
 
 def event(divergences: Numbers, orders: npt.ArrayLike) -> RenyiCurve:
@@ -268,14 +182,18 @@ def laplace_answer(
     return np.broadcast_to(usual, (len(votes), len(orders)))
 
 
-def _check(
-    check: ConfidentCheck,
-    agreement: Numbers,
-    orders: Numbers,
-    method: Method,
-    weight: float,
+def check_divergences(
+    check: ConfidentCheck, agreement: Numbers, orders: Numbers, method: Method, weight: float
 ) -> Numbers:
-    """Return the cost of a check of one number, which a vote changes by at most its weight."""
+    """Return what the check before a winner costs, (queries, orders).
+
+    Args:
+        check: Check.
+        agreement: Number that is checked, (queries,); a vote changes it by at most its weight.
+        orders: Orders λ, each above 1.
+        method: Method of working out the divergences.
+        weight: Weight of the vote that neighbours move.
+    """
     threshold, sigma = check.threshold, check.deviation
     ratio = math.sqrt(2) * sigma / weight
     if method is Method.INDEPENDENT:

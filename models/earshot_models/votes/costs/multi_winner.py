@@ -1,8 +1,4 @@
-"""Cost of votes with several winners to a curator: checks, answers, and who counts as a neighbour.
-
-Two costs are kept apart, since an answer is paid only where it was given: `asked` is that of the
-check of every query, `answered` is added for the labels that passed it. They compose, because an
-answer's noise is fresh; a ledger adds up what was really answered.
+"""Cost to a curator of labels that win each by itself, and how far a teacher can change them.
 
 Neighbours differ in one teacher's ballot, replaced by any other or, in the phone unit, by zeros.
 """
@@ -10,137 +6,22 @@ Neighbours differ in one teacher's ballot, replaced by any other or, in the phon
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
-from earshot_models.votes.costs.costs import Divergences, Method
+from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
 from earshot_models.votes.costs.outcomes import check_divergence, checked_orders
-from earshot_models.votes.costs.powerset import log_other_set, set_divergence
-from earshot_models.votes.counts import checked_label_votes
-from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import Ballot
 
 Numbers = npt.NDArray[np.float64]
 Answered = npt.NDArray[np.bool_]
 
-
-class SetVoting(Protocol):
-    """Curator's vote for sets of labels."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise on each count, σ."""
-
-    @property
-    def check(self) -> ConfidentCheck | None:
-        """Check of the query, on the largest count; None for none."""
-
-
-class LabelVoting(SetVoting, Protocol):
-    """Curator's vote in which each label is decided by itself."""
-
-    @property
-    def teachers(self) -> int:
-        """Number of teachers, n, public."""
-
-    def ballot(self, labels: int) -> Ballot:
-        """Return the ballot that one teacher casts on one query."""
-
-
 _QUERIES = 64
 """Queries whose labels are held at once."""
-
-
-def label_divergences(
-    voting: LabelVoting,
-    votes: npt.NDArray[np.number],
-    orders: npt.ArrayLike,
-    method: Method,
-    unit: Unit = Unit.REPLACED_PHONE,
-    answered: Answered | None = None,
-) -> Divergences:
-    """Return what `BinaryVoting` and `ClippedVoting` cost, query by query.
-
-    From the mechanism alone, noise of deviation s on counts that one ballot moves by Δ in L2 costs
-    λΔ²/2s² (`gaussian_divergence`), and mere bits of it cost less (`bits.bit_divergence`). By
-    votes, each label's bound is added up (Theorem 6 of Papernot et al., ICLR 2018), and the smaller
-    of both is taken, order by order.
-
-    Args:
-        voting: Voting rule.
-        votes: Votes for labels, (queries, labels), as its `winners` takes them.
-        orders: Orders λ, each above 1.
-        method: Method of working out the divergences.
-        unit: Unit in which neighbours differ.
-        answered: Labels that passed the check, bool (queries, labels); all by default.
-
-    Returns:
-        Divergences `asked` and `answered`, each (queries, orders); zeros asked without a check.
-
-    Raises:
-            InvalidInputError: Votes are out of range.
-            InvalidParametersError: An order is 1 or less, or τ clips nothing.
-    """
-    table, chosen = checked_label_votes(votes, voting.teachers), checked_orders(orders)
-    change = _Change(voting, table.shape[1], unit)
-    everything = np.ones(table.shape, dtype=np.bool_)
-    asked = np.zeros((len(table), len(chosen)))
-    if voting.check is not None:
-        agreement = np.maximum(table, voting.teachers - table)
-        limit, deviation = voting.check.threshold, voting.check.deviation
-        asked = change.cost(agreement, limit, deviation, chosen, method, everything)
-    passed = everything if answered is None else answered
-    half = voting.teachers / 2
-    return Divergences(asked, change.cost(table, half, voting.deviation, chosen, method, passed))
-
-
-def set_divergences(
-    voting: SetVoting,
-    votes: SubsetVotes,
-    orders: npt.ArrayLike,
-    method: Method,
-    unit: Unit = Unit.REPLACED_PHONE,
-) -> Divergences:
-    """Return what a vote for sets costs, query by query; the second is paid where it answers.
-
-    By noise alone, that is λ/σ² for a vote that moves, and λ/2σ² for one that comes or goes; by
-    votes, Theorem 6 for all 2^k sets; exactly, by their laws. Its check costs at most λ/2σ_T².
-
-    Args:
-        voting: Voting rule.
-        votes: Votes for sets.
-        orders: Orders λ, each above 1.
-        method: Method of working out the divergences.
-        unit: Unit in which neighbours differ.
-
-    Returns:
-        Divergences `asked` and `answered`, each (queries, orders); zeros asked without a check.
-
-    Raises:
-            InvalidParametersError: An order is 1 or less.
-    """
-    chosen = checked_orders(orders)
-    asked = np.zeros((len(votes.starts), len(chosen)))
-    if voting.check is not None:
-        threshold, deviation = voting.check.threshold, voting.check.deviation
-        asked = number_divergences(votes.most, threshold, deviation, chosen, method)
-    # This is σ/Δ of Theorem 6, whose λ/σ² is for two counts that change by one each.
-    ratio = voting.deviation * (math.sqrt(2.0) if unit is Unit.PHONE else 1.0)
-    answer: Numbers
-    match method:
-        case Method.INDEPENDENT:
-            answer = np.broadcast_to(chosen / ratio**2, asked.shape)
-        case Method.DEPENDENT:
-            answer = dependent_divergence(log_other_set(votes, voting.deviation), ratio, chosen)
-        case Method.EXACT:
-            answer = set_divergence(votes, voting.deviation, chosen, unit)
-    return Divergences(asked, answer)
 
 
 def number_divergences(
@@ -174,27 +55,24 @@ def number_divergences(
     return np.minimum(dependent_divergence(log_q, ratio, orders), usual)
 
 
-def squared_change(voting: LabelVoting, labels: int, unit: Unit = Unit.REPLACED_PHONE) -> float:
+def squared_change(ballot: Ballot, unit: Unit = Unit.REPLACED_PHONE) -> float:
     """Return Δ², the squared L2 distance between votes of neighbours, in votes.
 
-    It is k for `BinaryVoting`, whatever neighbours are; for `ClippedVoting` at most min(2τ², k), or
-    less where two ballots of that length do not fit beside each other; τ² for one that is left out.
-
-    Raises:
-        InvalidParametersError: There are no labels, or τ does not clip this many.
+    For k labels it is k if ballots are not clipped, whatever neighbours are; for clipped ones at
+    most min(2τ², k), or less where two ballots of that length do not fit beside each other; τ² for
+    one that is left out.
     """
-    ballot = voting.ballot(labels)
     return (ballot.l2(unit) / ballot.vote) ** 2
 
 
 def gaussian_divergence(
-    voting: LabelVoting, labels: int, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
+    ballot: Ballot, deviation: float, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
 ) -> Numbers:
     """Return λΔ²/2s², what an answer costs against anybody who sees the noisy votes themselves.
 
     Args:
-        voting: Voting rule.
-        labels: Number of labels k.
+        ballot: Ballot that one teacher casts on one query.
+        deviation: Standard deviation s of the noise on votes.
         orders: Orders λ, each above 1.
         unit: Unit in which neighbours differ.
 
@@ -202,13 +80,12 @@ def gaussian_divergence(
         Divergences, (orders,).
 
     Raises:
-        InvalidParametersError: An order is 1 or less, there are no labels, or τ clips nothing.
+        InvalidParametersError: An order is 1 or less.
     """
-    change = squared_change(voting, labels, unit)
-    return checked_orders(orders) * change / (2 * voting.deviation**2)
+    return checked_orders(orders) * squared_change(ballot, unit) / (2 * deviation**2)
 
 
-class _Change:
+class LabelChange:
     """Change that one teacher may make: labels, each by one of some sizes, within a total.
 
     A label that changes by a costs f(a), and f grows with a. So a label that both ballots hold, by
@@ -217,14 +94,14 @@ class _Change:
     `room`. For ballots of zeros and ones, that is the sum over labels.
     """
 
-    def __init__(self, voting: LabelVoting, labels: int, unit: Unit) -> None:
-        ballot = voting.ballot(labels)
+    def __init__(self, ballot: Ballot, unit: Unit) -> None:
+        labels = ballot.length
         ones = np.arange(labels + 1)
         held = np.eye(labels, dtype=np.int64)
         rows = np.cumsum(held, axis=0)  # one ballot of every size
         entries = np.append(0.0, ballot.cast(rows).max(axis=1) / ballot.vote)
         squares = ones * entries**2
-        self.squared = squared_change(voting, labels, unit)
+        self.squared = squared_change(ballot, unit)
         self.sizes = np.unique(entries[1:])
         if unit is Unit.PHONE:
             self.room = float(squares.max())

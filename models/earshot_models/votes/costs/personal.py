@@ -4,7 +4,7 @@ There are three ways to let owners spend differently (Mühl, *Personalizing Priv
 Teacher Ensembles*, Freie Universität Berlin 2021, chapter 5): a record serves several teachers, a
 teacher sits out some votes, or votes have weights. All of them cost Δ_o² times a vote of weight
 one, where Δ_o is the number of copies, 1 or 0, or the weight. Groups of equal budgets are public,
-and who belongs to which must not depend on the data. `costs.query_divergences` with a group's
+and who belongs to which must not depend on the data. `OneWinnerRule.divergences` with a group's
 weight says what the group pays for the actual votes, given the real noise and the weighted counts;
 the noise's deviation over the weight takes the place of σ.
 
@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,28 +35,6 @@ Numbers = npt.NDArray[np.float64]
 _LARGEST_DENOMINATOR = 100
 """Largest denominator of ratios of budgets, where records are copied: nobody has 100 copies."""
 _EXACT = 1e-9
-
-
-class Gaussian(Protocol):
-    """Curator's vote for one winner by Gaussian noise."""
-
-    @property
-    def check(self) -> ConfidentCheck | None:
-        """Check before an answer; None for none."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the answer's noise, σ, in votes."""
-
-
-class Scalable(Protocol):
-    """Curator's vote whose noise and threshold can grow with the votes."""
-
-    def times(self: Own, factor: float) -> Own:
-        """Return the same for a multiple of the votes."""
-
-
-Own = TypeVar("Own", bound=Scalable)
 
 
 @dataclass(frozen=True)
@@ -137,16 +115,6 @@ def frequencies(groups: Sequence[OwnerGroup]) -> Numbers:
     return found
 
 
-def scaled(aggregator: Own, factor: float) -> Own:
-    """Return the aggregator for a multiple of the votes: σ and T grow with them.
-
-    Args:
-        aggregator: Aggregator for one vote of each owner.
-        factor: Mean number of copies, or mean share of teachers that vote; 1 for weights.
-    """
-    return aggregator.times(checks.positive("factor", factor))
-
-
 def concentration(epsilon: npt.ArrayLike, delta: float) -> Numbers:
     """Return ρ(ε) = (√(L + ε) − √L)², L = ln 1/δ: what noise alone may spend for ε.
 
@@ -181,7 +149,7 @@ def expected_labels(
         groups: Groups of owners, at least one.
         sensitivities: Sensitivity Δ_o of each group: weights or copies.
         delta: Value of δ of all owners.
-        factor: Factor by which noise was scaled (see `scaled`).
+        factor: Factor by which noise was scaled.
 
     Raises:
         InvalidParametersError: There are not as many groups as sensitivities, or a number is out of
@@ -195,11 +163,22 @@ def expected_labels(
     return float(checks.positive("base", base) * (spendable / loud**2).min())
 
 
-def concentrations(aggregator: Gaussian) -> tuple[float, float]:
-    """Return ρ of a check and of an answer, by noise alone, at weight one: 1/2σ₁² and 1/σ₂²."""
-    check = aggregator.check
-    asked = 0.0 if check is None else 1 / (2 * check.deviation**2)
-    return asked, 1 / aggregator.deviation**2
+class QueryCost(NamedTuple):
+    """Concentrations ρ that a query costs a vote of weight one, by noise alone.
+
+    Attributes:
+        check: Concentration of the check, 1/2σ₁²; 0 without one.
+        answer: Concentration of an answer, 1/σ².
+    """
+
+    check: float
+    answer: float
+
+    @classmethod
+    def of(cls, deviation: float, check: ConfidentCheck | None) -> QueryCost:
+        """Return the cost of Gaussian noise of deviation σ on every count, behind a check."""
+        asked = 0.0 if check is None else 1 / (2 * check.deviation**2)
+        return cls(asked, 1 / deviation**2)
 
 
 def _of(groups: Sequence[OwnerGroup]) -> tuple[Numbers, Numbers]:
@@ -253,25 +232,25 @@ class OwnersAccount:
             [zcdp_epsilon(rho, self.delta) if rho else 0.0 for rho in self._spent.tolist()]
         )
 
-    def willing(self, aggregator: Gaussian, weights: npt.NDArray[np.number]) -> Numbers:
+    def willing(self, cost: QueryCost, weights: npt.NDArray[np.number]) -> Numbers:
         """Return the weights with which owners vote on the next query: zero for any unable to pay.
 
         Args:
-            aggregator: Aggregator with the noise that is added, no matter who votes.
+            cost: Cost of the noise that is added, no matter who votes.
             weights: Weight of each owner's votes, (owners,), copies counted; not negative.
 
         Raises:
             InvalidParametersError: The weights have another shape, or are not finite or negative.
         """
         each = self._checked(weights)
-        whole = sum(concentrations(aggregator)) * np.square(each)
+        whole = sum(cost) * np.square(each)
         return np.where(self._spent + whole <= self._limits, each, 0.0)
 
-    def pay(self, aggregator: Gaussian, weights: npt.NDArray[np.number], answered: bool) -> None:
+    def pay(self, cost: QueryCost, weights: npt.NDArray[np.number], answered: bool) -> None:
         """Charge owners what a query cost: its check, and its answer if it was given.
 
         Args:
-            aggregator: Aggregator with the noise that was added.
+            cost: Cost of the noise that was added.
             weights: Weights with which owners voted, (owners,), as returned by `willing`.
             answered: Whether the teachers answered.
 
@@ -280,8 +259,7 @@ class OwnersAccount:
                 then nothing is charged.
         """
         each = self._checked(weights)
-        check, answer = concentrations(aggregator)
-        after = self._spent + (check + answer * bool(answered)) * np.square(each)
+        after = self._spent + (cost.check + cost.answer * bool(answered)) * np.square(each)
         beyond = np.flatnonzero(after > self._limits)
         if len(beyond):
             raise InvalidParametersError(

@@ -11,26 +11,17 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_models.votes.confident_check import ConfidentCheck
-from earshot_models.votes.costs import costs, dependent
+from earshot_models.votes.costs import dependent
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
 Numbers = npt.NDArray[np.float64]
-
-
-class GaussianWinnerVoting(costs.WinnerVoting, Protocol):
-    """Curator's vote for one winner by Gaussian noise."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the answer's noise, σ, in votes."""
 
 
 _BISECTIONS = 200
@@ -40,7 +31,8 @@ _ROUNDING = 1e-9
 
 
 def local_sensitivities(
-    aggregator: GaussianWinnerVoting,
+    deviation: float,
+    check: ConfidentCheck | None,
     votes: npt.NDArray[np.number],
     voted: npt.NDArray[np.bool_],
     order: float,
@@ -50,7 +42,8 @@ def local_sensitivities(
     """Return how far a neighbour's data-dependent cost can be, at votes d teachers away.
 
     Args:
-        aggregator: Aggregator with the noise that was really added.
+        deviation: Standard deviation σ of the noise that was really added to each count.
+        check: Check before an answer, of the largest count; None for none.
         votes: Votes of every query that was asked, (queries, classes).
         voted: Queries that the teachers answered, bool (queries,); public, so the same for
             neighbours.
@@ -71,19 +64,20 @@ def local_sensitivities(
     total = np.zeros(count + 1)
     answered = table[np.asarray(voted, dtype=bool)]
     if len(answered):
-        answers = _grown(aggregator.deviation / weight, table.shape[1], order)
+        answers = _grown(deviation / weight, table.shape[1], order)
         # Names of classes do not matter, and many queries share the same counts.
         alike, times = np.unique(np.sort(answered, axis=1)[:, ::-1], axis=0, return_counts=True)
-        total += times @ answers.sensitivities(alike, count, aggregator.deviation, weight)
-    if aggregator.check is not None:
-        checked = _check_table(aggregator.check, order, count, weight)
-        places = np.clip(np.rint(aggregator.agreement(table)).astype(np.int64), 0, count)
+        total += times @ answers.sensitivities(alike, count, deviation, weight)
+    if check is not None:
+        checked = _check_table(check, order, count, weight)
+        places = np.clip(np.rint(table.max(axis=1)).astype(np.int64), 0, count)
         total += _of_table(checked, places)
     return total
 
 
 def exact_sensitivities(
-    aggregator: GaussianWinnerVoting,
+    deviation: float,
+    check: ConfidentCheck | None,
     votes: npt.NDArray[np.number],
     voted: npt.NDArray[np.bool_],
     order: float,
@@ -98,7 +92,8 @@ def exact_sensitivities(
     their local sensitivity at distance d, exactly, not a bound.
 
     Args:
-        aggregator: Aggregator with the noise that was really added.
+        deviation: Standard deviation σ of the noise that was really added to each count.
+        check: Check before an answer, of the largest count; None for none.
         votes: Votes of every query that was asked, (queries, 2), which add up to the teachers.
         voted: Queries that the teachers answered, bool (queries,).
         order: Order λ of the divergence that is to be published.
@@ -121,13 +116,10 @@ def exact_sensitivities(
     if (table != np.rint(table)).any() or (table.sum(axis=1) != count).any():
         raise InvalidParametersError(f"votes: must be whole numbers that add up to {count}")
     first = np.arange(count + 1.0)
-    answers = outcome_divergence(
-        np.stack([first, count - first], axis=1), aggregator.deviation, [order]
-    )[:, 0]
+    answers = outcome_divergence(np.stack([first, count - first], axis=1), deviation, [order])[:, 0]
     total = _of_table(answers, table[np.asarray(voted, dtype=bool), 0].astype(np.int64))
-    if aggregator.check is not None:
+    if check is not None:
         larger = np.maximum(first, count - first)
-        check = aggregator.check
         checked = check_divergence(larger, check.threshold, check.deviation, [order])[:, 0]
         total += _of_table(checked, table[:, 0].astype(np.int64))
     return total

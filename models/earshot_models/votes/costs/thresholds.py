@@ -13,20 +13,17 @@ which grows as labels come near (`release_costs`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.bits import bit_divergence
-from earshot_models.votes.costs.costs import Divergences, Method
-from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.costs.dependent import dependent_divergence
 from earshot_models.votes.costs.multi_winner import number_divergences
 from earshot_models.votes.costs.outcomes import checked_orders
 from earshot_models.votes.costs.releases import Costs
-from earshot_models.votes.counts import checked_label_votes
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.divergences import renyi
@@ -43,119 +40,38 @@ _CELLS = 20_000
 """Cells of ln q; each costs as much as the dearest q up to its end, so cost never falls with q."""
 
 
-class AnswerCosts(Protocol):
-    """Costs of the answers of a curator's vote against thresholds."""
-
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: Method, changed: int
-    ) -> Numbers:
-        """Return what answers cost where a teacher changes this many labels, (queries, orders)."""
-
-    def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone, at an order."""
-
-    def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
-        """Bound the log-probability that noise changes an answer, labels this much nearer to it."""
-
-    def choice_divergence(self, order: float) -> float:
-        """Return what the choice of a threshold costs for each answer, at an order.
-
-        It is nothing where the threshold is public, or made of noisy votes.
-        """
-        return 0.0
-
-
-class AccountedThresholds(AnswerCosts, Protocol):
-    """Curator's vote against thresholds, as far as its cost needs to know it."""
-
-    @property
-    def teachers(self) -> int:
-        """Number of teachers, M."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise on votes, σ, in votes."""
-
-    @property
-    def most(self) -> int | None:
-        """Number of a teacher's largest outputs that count, v; None for all."""
-
-    @property
-    def check(self) -> ConfidentCheck | None:
-        """Check of the query, on the largest s; None for none."""
-
-
-def threshold_divergences(
-    voting: AccountedThresholds,
-    votes: npt.NDArray[np.number],
-    orders: npt.ArrayLike,
-    method: Method,
-    unit: Unit = Unit.REPLACED_PHONE,
-) -> Divergences:
-    """Return what a vote against a threshold costs, query by query.
-
-    From the mechanism alone, it is λΔ²/2σ² (`gaussian_divergence`), or less where a threshold is
-    fixed and only bits leave (`bits.bit_divergence`). By votes, it is Theorem 6 of Papernot et al.
-    (ICLR 2018) with the probability that noise changes any label, as in Muschiol (2021), Theorems
-    11, 13 and 14. An adaptive threshold has no exact laws here; its cost from the mechanism alone
-    stands in. A threshold from a grid costs `grid_divergence` on top of the worst threshold of that
-    grid.
+def changed_labels(winners: int | None, labels: int, unit: Unit = Unit.REPLACED_PHONE) -> int:
+    """Return Δ², the labels whose votes one teacher changes, each by at most one vote.
 
     Args:
-        voting: Voting rule.
-        votes: Votes s, (queries, labels).
-        orders: Orders λ, each above 1.
-        method: Method of working out the divergences.
+        winners: Number of a teacher's largest outputs that count, v; None for all.
+        labels: Number of labels L.
         unit: Unit in which neighbours differ.
-
-    Returns:
-        Divergences `asked`, of the check, zeros without one, and `answered`, paid on top where
-        there is an answer; each (queries, orders).
-
-    Raises:
-            InvalidInputError: Votes are out of range.
-            InvalidParametersError: An order is 1 or less, or there are more winners than labels.
-    """
-    table, chosen = checked_label_votes(votes, voting.teachers), checked_orders(orders)
-    asked = np.zeros((len(table), len(chosen)))
-    if voting.check is not None:
-        threshold, deviation = voting.check.threshold, voting.check.deviation
-        asked = number_divergences(table.max(axis=1), threshold, deviation, chosen, method)
-    changed = changed_labels(voting, table.shape[1], unit)
-    answer = voting.answer_divergences(table, chosen, method, changed)
-    return Divergences(asked, answer)
-
-
-def changed_labels(
-    voting: AccountedThresholds, labels: int, unit: Unit = Unit.REPLACED_PHONE
-) -> int:
-    """Return Δ², the labels whose votes one teacher changes, each by at most one vote.
 
     Raises:
         InvalidParametersError: A teacher may name more labels than there are.
     """
-    if voting.most is None:
+    if winners is None:
         return labels
-    if voting.most > labels:
+    if winners > labels:
         raise InvalidParametersError(
-            f"most={voting.most}: must be at most {labels}, the number of labels"
+            f"winners={winners}: must be at most {labels}, the number of labels"
         )
-    return voting.most if unit is Unit.PHONE else min(labels, 2 * voting.most)
+    return winners if unit is Unit.PHONE else min(labels, 2 * winners)
 
 
-def gaussian_divergence(
-    voting: AccountedThresholds,
-    labels: int,
-    orders: npt.ArrayLike,
-    unit: Unit = Unit.REPLACED_PHONE,
-) -> Numbers:
+def gaussian_divergence(deviation: float, changed: int, orders: npt.ArrayLike) -> Numbers:
     """Return λΔ²/2σ², (orders,), the cost against anybody who sees the noisy votes themselves.
 
+    Args:
+        deviation: Standard deviation σ of the noise on votes.
+        changed: Labels whose votes a teacher changes, Δ².
+        orders: Orders λ, each above 1.
+
     Raises:
-            InvalidParametersError: An order is 1 or less, or there are more winners than labels.
+        InvalidParametersError: An order is 1 or less.
     """
-    changed = changed_labels(voting, labels, unit)
-    return _gaussian(voting.deviation, checked_orders(orders), changed)
+    return checked_orders(orders) * changed / (2 * deviation**2)
 
 
 def grid_divergence(scale: float, orders: npt.ArrayLike) -> Numbers:
@@ -191,6 +107,12 @@ def log_other_labels(votes: Numbers, threshold: float, deviation: float) -> Numb
     from scipy.special import log_ndtr
 
     return _log_any(log_ndtr(np.abs(votes - threshold) / deviation).sum(axis=1))
+
+
+def log_nearer(votes: Numbers, threshold: float, moved: float, deviation: float) -> Numbers:
+    """Bound the log-probability that noise changes a label, all `moved` votes nearer to it."""
+    clear = np.maximum(np.abs(votes - threshold) - moved, 0.0)
+    return log_other_labels(clear, 0.0, deviation)
 
 
 def log_other_gap(votes: Numbers, deviation: float) -> Numbers:
@@ -293,11 +215,8 @@ def gap_divergences(
     if method is Method.DEPENDENT:
         log_q = log_other_gap(table, deviation)
         return dependent_divergence(log_q, threshold_ratio(deviation, changed), orders)
-    return np.broadcast_to(_gaussian(deviation, orders, changed), (len(table), len(orders)))
-
-
-def _gaussian(deviation: float, orders: Numbers, changed: int) -> Numbers:
-    return orders * changed / (2 * deviation**2)
+    usual = gaussian_divergence(deviation, changed, orders)
+    return np.broadcast_to(usual, (len(table), len(orders)))
 
 
 def threshold_ratio(deviation: float, changed: int) -> float:
@@ -306,11 +225,7 @@ def threshold_ratio(deviation: float, changed: int) -> float:
 
 
 def release_costs(
-    voting: AccountedThresholds,
-    votes: npt.NDArray[np.number],
-    answered: npt.NDArray[np.bool_],
-    order: float,
-    unit: Unit = Unit.REPLACED_PHONE,
+    parts: Sequence[Callable[[float], Numbers]], fixed: float, teachers: int
 ) -> Costs:
     """Return what queries cost by Theorem 6, made monotone, and how far a neighbour's cost can be.
 
@@ -319,38 +234,15 @@ def release_costs(
     the difference is a bound, and for a neighbour so is the one a teacher further on.
 
     Args:
-        voting: Voting rule, with the noise that was really added.
-        votes: Votes s of every query that was asked, (queries, labels).
-        answered: Queries that were answered, bool (queries,); public, so the same for neighbours.
-        order: Order λ of the divergence that is to be published.
-        unit: Unit in which neighbours differ.
+        parts: Functions that return the cost c(q_d) of every query, each for one kind of what is
+            published: answers, checks.
+        fixed: Cost that no votes change.
+        teachers: Number of teachers.
 
     Raises:
-        InvalidInputError: Votes are out of range.
-        InvalidParametersError: The order is 1 or less, or there are more winners than labels.
+        InvalidParametersError: There are no teachers.
     """
-    table = checked_label_votes(votes, voting.teachers)
-    checked_orders([order])
-    passed = np.asarray(answered, dtype=np.bool_)
-    changed = changed_labels(voting, table.shape[1], unit)
-    ratio = threshold_ratio(voting.deviation, changed)
-    usual = voting.usual_divergence(order, changed)
-    answer = _Monotone(ratio, order, usual)
-    parts: list[Callable[[float], Numbers]] = [
-        lambda moved: answer.cost(voting.log_other_answer(table[passed], moved))
-    ]
-    if voting.check is not None:
-        limit, deviation = voting.check.threshold, voting.check.deviation
-        bit = float(bit_divergence(deviation, [order])[0])
-        check = _Monotone(np.sqrt(2.0) * deviation, order, bit)
-        most = np.abs(table.max(axis=1) - limit)
-        parts.append(
-            lambda moved: check.cost(
-                log_other_answer(np.maximum(most - moved, 0.0), 0.0, deviation)
-            )
-        )
-    fixed = voting.choice_divergence(order) * int(passed.sum())
-    distances = np.arange(checks.whole("teachers", voting.teachers) + 1.0)
+    distances = np.arange(checks.whole("teachers", teachers) + 1.0)
     found = np.zeros(len(distances))
     for part in parts:
         for place, distance in enumerate(distances[:-1]):
@@ -359,7 +251,7 @@ def release_costs(
     return Costs(fixed + float(sum(part(0.0).sum() for part in parts)), found)
 
 
-class _Monotone:
+class MonotoneBound:
     """Bound of Theorem 6 at one order, as steps that never fall with q."""
 
     def __init__(self, ratio: float, order: float, usual: float) -> None:

@@ -1,10 +1,10 @@
-"""Labels with more votes than a threshold, by a curator's noise or from noisy sums.
+"""Rules by which labels win that have more votes than a threshold.
 
 After Muschiol (2021), whose adaptive threshold is computed from votes without noise, so that one
 more vote can move it by half of the teachers. Two private ways replace it here. A server that sees
 noisy counts makes thresholds, adaptive ones and checks of them for nothing. A curator publishes
 labels alone, pays for a check and for a threshold from a grid, and less than its noise for labels
-against a fixed one, since only bits leave; the cost is computed in `votes.costs.thresholds`.
+against a fixed one, since only bits leave.
 """
 
 from __future__ import annotations
@@ -13,23 +13,29 @@ import functools
 import math
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import muschiol, thresholds
-from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.costs.bits import bit_divergence
+from earshot_models.votes.costs.costs import Divergences, Method
+from earshot_models.votes.costs.dependent import log_other_answer
+from earshot_models.votes.costs.multi_winner import number_divergences
+from earshot_models.votes.costs.outcomes import checked_orders
 from earshot_models.votes.costs.releases import Costs, VotesCost
-from earshot_models.votes.costs.thresholds import release_costs
+from earshot_models.votes.costs.thresholds import MonotoneBound, release_costs
+from earshot_models.votes.counts import checked_label_votes
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.output_ballots import Outputs
 from earshot_models.votes.rules.label_votes import Outcomes, Votes
+from earshot_models.votes.rules.laws import answers_of
 from earshot_models.votes.rules.powerset import check_winners
 from earshot_models.votes.rules.rule import Numbers, Passing, Times, VoteKind, VotingRule
-from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
@@ -38,56 +44,6 @@ from earshot_protocol.privacy.events import Event, RenyiCurve
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Whole
-
-
-class ThresholdAnswering(thresholds.AnswerCosts, Protocol):
-    """Answers of a curator's vote against thresholds."""
-
-    exact: ClassVar[bool]
-    """Whether the accounting knows the law of what is published."""
-
-    def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        """Return the votes of each label, or parts of votes.
-
-        Args:
-            scores: Outputs of the teachers, from 0 to 1, (teachers, queries, labels).
-
-        Returns:
-            s, float64 (queries, labels).
-
-        Raises:
-            InvalidInputError: Outputs are not numbers, out of range, or not of all teachers.
-            InvalidParametersError: A teacher may name more labels than there are.
-        """
-
-    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        """Return which labels win.
-
-        Args:
-            votes: Votes s, (queries, labels), each from 0 to the number of teachers.
-            random: Source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            int64 (queries, labels): 1 or 0, or `NONE` for a query that did not pass the check.
-
-        Raises:
-            InvalidInputError: Votes are out of range or not numbers, or not a table.
-        """
-
-    @property
-    def choice_rho(self) -> float:
-        """Concentration ρ that the choice of a threshold is usually said to cost."""
-        return 0.0
-
-    def law(self, votes: Numbers) -> Numbers:
-        """Return the probability of each of `answers`, for votes (labels,), without the check."""
-
-    def answers(self, labels: int) -> list[tuple[int, ...]]:
-        """Return the answers on this many labels, in the order of `law`."""
-
-
-class ThresholdVoting(ThresholdAnswering, thresholds.AccountedThresholds, Protocol):
-    """A curator's vote against thresholds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,17 +123,64 @@ class ThresholdRule(VotingRule):
     def check_ballot(self, poll: PollForm) -> Agreement:
         return Agreement()
 
-    @abstractmethod
-    def voting(self, poll: PollForm) -> ThresholdVoting:
-        """Return the curator's vote."""
-
     @override
     def decide(
         self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
     ) -> tuple[Whole, Passing]:
-        voting = self.voting(asked.poll)
-        found = voting.winners(voting.votes(asked.predictions / asked.steps), random)
+        votes = self.votes(asked.predictions / asked.steps)
+        found = self.outcomes(votes, asked.teachers, random)
         return found, (found != NONE).any(axis=1)
+
+    def votes(self, outputs: npt.NDArray[np.number]) -> Votes:
+        """Return the votes of each label, or parts of votes: s, float64 (queries, labels).
+
+        Args:
+            outputs: Outputs of the teachers, from 0 to 1, (teachers, queries, labels).
+
+        Raises:
+            InvalidInputError: Outputs are not numbers, out of range, or of another shape.
+            InvalidParametersError: A teacher may name more labels than there are.
+        """
+        table = np.asarray(outputs)
+        if table.ndim != 3 or 0 in table.shape:
+            raise InvalidInputError(
+                f"outputs of shape {table.shape}: must be teachers × queries × labels, at least "
+                "one of each"
+            )
+        if not np.can_cast(table.dtype, np.float64) or not ((table >= 0) & (table <= 1)).all():
+            raise InvalidInputError("outputs: must be numbers from 0 to 1")
+        total = np.zeros(table.shape[1:])
+        for each in table:
+            own = each.astype(np.float64)
+            total += own if self.winners is None else largest_outputs(own, self.winners)
+        # Rounding must not lift votes above the number of teachers.
+        return np.minimum(total, len(table))
+
+    def outcomes(
+        self, votes: npt.NDArray[np.number], teachers: int, random: RandomBytes = os.urandom
+    ) -> Outcomes:
+        """Return which labels win.
+
+        Args:
+            votes: Votes s, (queries, labels), each from 0 to the number of teachers.
+            teachers: Number of teachers, M.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for a query that did not pass the check.
+
+        Raises:
+            InvalidInputError: Votes are out of range or not numbers, or not a table.
+        """
+        table = checked_label_votes(votes, teachers)
+        found = self.drawn(table, teachers, random).astype(np.int64)
+        if self.check is not None:
+            found[~self.check.passing(table.max(axis=1), random)] = NONE
+        return found
+
+    def drawn(self, votes: Votes, teachers: int, random: RandomBytes) -> Passing:
+        """Return which labels win by a curator's noise, without the check, (queries, labels)."""
+        return self.winning(noisy_counts.with_normal(votes, self.sigma, random), teachers)
 
     @abstractmethod
     def winning(self, votes: Votes, teachers: float) -> Passing:
@@ -206,6 +209,79 @@ class ThresholdRule(VotingRule):
         own = self.ballot(poll).cast(answers)  # a label that does not count is not agreed on
         return np.asarray(np.take_along_axis(own, proposed[None, :, None], axis=-1)[..., 0] == 1)
 
+    @property
+    def choice_rho(self) -> float:
+        """Concentration ρ that the choice of a threshold is usually said to cost a curator."""
+        return 0.0
+
+    @abstractmethod
+    def law(self, votes: Numbers, teachers: int) -> Numbers:
+        """Return the probability of each of `answers`, for votes (labels,), without the check."""
+
+    def answers(self, labels: int) -> list[tuple[int, ...]]:
+        """Return the answers on this many labels, in the order of `law`."""
+        return answers_of(labels)
+
+    @abstractmethod
+    def answer_divergences(
+        self, votes: Numbers, teachers: int, orders: Numbers, method: Method, changed: int
+    ) -> Numbers:
+        """Return what answers cost where a teacher changes this many labels, (queries, orders)."""
+
+    def usual_divergence(self, order: float, changed: int) -> float:
+        """Return what an answer costs by the noise on votes alone, at an order: that of bits."""
+        return changed * float(bit_divergence(self.sigma, [order])[0])
+
+    @abstractmethod
+    def log_other_answer(self, votes: Numbers, teachers: int, moved: float) -> Numbers:
+        """Bound the log-probability that noise changes an answer, labels this much nearer to it."""
+
+    def choice_divergence(self, order: float) -> float:
+        """Return what the choice of a threshold costs for each answer, at an order.
+
+        It is nothing where the threshold is public, or made of noisy votes.
+        """
+        return 0.0
+
+    def divergences(
+        self,
+        votes: npt.NDArray[np.number],
+        teachers: int,
+        orders: npt.ArrayLike,
+        method: Method,
+        unit: Unit = Unit.REPLACED_PHONE,
+    ) -> Divergences:
+        """Return what each query costs: its check, and its answer, paid where there is one.
+
+        From the mechanism alone, it is λΔ²/2σ² (`thresholds.gaussian_divergence`), or less where a
+        threshold is fixed and only bits leave (`bits.bit_divergence`). By votes, it is Theorem 6 of
+        Papernot et al. (ICLR 2018) with the probability that noise changes any label, as in
+        Muschiol (2021), Theorems 11, 13 and 14. An adaptive threshold has no exact laws here; its
+        cost from the mechanism alone stands in. A threshold from a grid costs
+        `thresholds.grid_divergence` on top of the worst threshold of that grid.
+
+        Args:
+            votes: Votes s, (queries, labels).
+            teachers: Number of teachers, M.
+            orders: Orders λ, each above 1.
+            method: Method of working out the divergences.
+            unit: Unit in which neighbours differ.
+
+        Returns:
+            Divergences `asked` and `answered`, each (queries, orders); zeros asked without a check.
+
+        Raises:
+            InvalidInputError: Votes are out of range.
+            InvalidParametersError: An order is 1 or less, or there are more winners than labels.
+        """
+        table, chosen = checked_label_votes(votes, teachers), checked_orders(orders)
+        asked = np.zeros((len(table), len(chosen)))
+        if self.check is not None:
+            limit, deviation = self.check.threshold, self.check.deviation
+            asked = number_divergences(table.max(axis=1), limit, deviation, chosen, method)
+        changed = thresholds.changed_labels(self.winners, table.shape[1], unit)
+        return Divergences(asked, self.answer_divergences(table, teachers, chosen, method, changed))
+
     @override
     def curator_events(
         self, poll: PollForm, times: Times, unit: Unit, weight: int
@@ -218,9 +294,52 @@ class ThresholdRule(VotingRule):
     def release(
         self, cost: VotesCost, asked: Electorate, outcomes: Whole, order: float, unit: Unit
     ) -> Costs:
-        voting = self.voting(asked.poll)
-        votes = voting.votes(asked.predictions / asked.steps)
-        return release_costs(voting, votes, (outcomes != NONE).any(axis=1), order, unit)
+        votes = self.votes(asked.predictions / asked.steps)
+        answered = (outcomes != NONE).any(axis=1)
+        return self.released(votes, asked.teachers, answered, order, unit)
+
+    def released(
+        self,
+        votes: npt.NDArray[np.number],
+        teachers: int,
+        answered: npt.NDArray[np.bool_],
+        order: float,
+        unit: Unit = Unit.REPLACED_PHONE,
+    ) -> Costs:
+        """Return what queries cost by Theorem 6, and how far a neighbour's cost can be.
+
+        Args:
+            votes: Votes s of every query that was asked, (queries, labels).
+            teachers: Number of teachers, M.
+            answered: Queries that were answered, bool (queries,); public, so the same for
+                neighbours.
+            order: Order λ of the divergence that is to be published.
+            unit: Unit in which neighbours differ.
+
+        Raises:
+            InvalidInputError: Votes are out of range.
+            InvalidParametersError: The order is 1 or less, or there are more winners than labels.
+        """
+        table = checked_label_votes(votes, teachers)
+        checked_orders([order])
+        passed = table[np.asarray(answered, dtype=np.bool_)]
+        changed = thresholds.changed_labels(self.winners, table.shape[1], unit)
+        ratio = thresholds.threshold_ratio(self.sigma, changed)
+        answer = MonotoneBound(ratio, order, self.usual_divergence(order, changed))
+        parts: list[Callable[[float], Numbers]] = [
+            lambda moved: answer.cost(self.log_other_answer(passed, teachers, moved))
+        ]
+        if self.check is not None:
+            deviation = self.check.deviation
+            bit = float(bit_divergence(deviation, [order])[0])
+            check = MonotoneBound(np.sqrt(2.0) * deviation, order, bit)
+            apart = np.abs(table.max(axis=1) - self.check.threshold)
+            parts.append(
+                lambda moved: check.cost(
+                    log_other_answer(np.maximum(apart - moved, 0.0), 0.0, deviation)
+                )
+            )
+        return release_costs(parts, self.choice_divergence(order) * len(passed), teachers)
 
     @override
     def claimed_epsilon(self, times: Times, delta: float) -> float | None:
@@ -248,8 +367,7 @@ class ThresholdRule(VotingRule):
 def _curves(rule: ThresholdRule, classes: int, unit: Unit) -> tuple[Numbers, Numbers]:
     """Return the divergences of a check and of an answer, each (orders,)."""
     any_votes, anybody = np.zeros((1, classes)), 2**30  # neither changes what noise costs
-    voting = rule.voting(PollForm(classes, anybody))
-    each = thresholds.threshold_divergences(voting, any_votes, ORDERS, Method.INDEPENDENT, unit)
+    each = rule.divergences(any_votes, anybody, ORDERS, Method.INDEPENDENT, unit)
     return each.asked[0], each.answered[0]
 
 
@@ -282,48 +400,3 @@ def largest_outputs(scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[n
     cut = scores.copy()
     np.put_along_axis(cut, order[..., most:], 0.0, axis=-1)
     return cut
-
-
-def check_numbers(deviation: float, teachers: int, most: int | None) -> None:
-    """Check the numbers of a vote against thresholds.
-
-    Raises:
-        InvalidParametersError: A number is out of range.
-    """
-    checks.positive("deviation", deviation)
-    checks.whole("teachers", teachers)
-    if most is not None:
-        checks.whole("most", most)
-
-
-def added(scores: npt.NDArray[np.number], teachers: int, most: int | None) -> Votes:
-    """Return the votes of each label, (queries, labels)."""
-    table = np.asarray(scores)
-    if table.ndim != 3 or table.shape[0] != teachers or table.shape[2] < 1:
-        raise InvalidInputError(
-            f"scores of shape {table.shape}: must be teachers × queries × labels, with {teachers} "
-            "teachers"
-        )
-    if not np.can_cast(table.dtype, np.float64) or not ((table >= 0) & (table <= 1)).all():
-        raise InvalidInputError("scores: must be numbers from 0 to 1")
-    total = np.zeros(table.shape[1:])
-    for each in table:
-        outputs = each.astype(np.float64)
-        total += outputs if most is None else largest_outputs(outputs, most)
-    # Rounding must not lift votes above the number of teachers.
-    return np.minimum(total, teachers)
-
-
-def noisy(table: Votes, deviation: float, random: RandomBytes) -> Votes:
-    """Return votes with Gaussian noise."""
-    return noisy_counts.with_normal(table, deviation, random)
-
-
-def passed(
-    check: ConfidentCheck | None, table: Votes, winning: npt.NDArray[np.bool_], random: RandomBytes
-) -> Outcomes:
-    """Return winning labels as outcomes, `NONE` for a query that does not pass the check."""
-    found = winning.astype(np.int64)
-    if check is not None:
-        found[~check.passing(table.max(axis=1), random)] = NONE
-    return found

@@ -11,144 +11,18 @@ import numpy as np
 import numpy.typing as npt
 from cyclopts import Parameter
 
-from earshot_models.votes.confident_check import ConfidentCheck
-from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method
-from earshot_models.votes.costs.thresholds import fixed_divergences, grid_divergence
-from earshot_models.votes.counts import checked_label_votes
+from earshot_models.votes.costs.thresholds import fixed_divergences, grid_divergence, log_nearer
 from earshot_models.votes.electorate import PollForm
-from earshot_models.votes.rules.against_thresholds import (
-    ThresholdAnswering,
-    ThresholdRule,
-    added,
-    check_numbers,
-    check_votes,
-    noisy,
-    passed,
-)
-from earshot_models.votes.rules.gnthreshold import log_nearer
-from earshot_models.votes.rules.label_votes import Outcomes, Votes
-from earshot_models.votes.rules.laws import answers_of, grid_law
+from earshot_models.votes.rules.against_thresholds import ThresholdRule, check_votes
+from earshot_models.votes.rules.label_votes import Votes
+from earshot_models.votes.rules.laws import grid_law
 from earshot_models.votes.rules.rule import Numbers, Passing, Plain
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
-
-
-@dataclass(frozen=True)
-class GridThreshold(ThresholdAnswering):
-    """A public threshold that is far from all votes, chosen by Gumbel noise.
-
-    argmax_t u(t) + Gumbel(g), u(t) = min_i |s_i − t|, over a public grid; votes of 0 and M are
-    always counted in, so that no threshold lies beyond them and labels without votes do not win.
-    Then as `gnthreshold.GNThreshold`. One teacher changes u(t) by one at most: this is the
-    exponential mechanism of 2/g, and is drawn as that.
-
-    Attributes:
-        grid: Possible thresholds, each between 0 and M.
-        scale: Scale of the noise on u, g, in votes.
-        deviation: Standard deviation of the noise on s, σ, in votes.
-        teachers: Number of teachers, M.
-        most: Number of a teacher's largest outputs that count, v; None for all.
-        check: Check of the query, on the largest s; None for none.
-
-    Raises:
-        InvalidParametersError: The grid is empty or beyond all votes, g or σ is not positive, or
-            `teachers` or `most` is not whole.
-    """
-
-    grid: tuple[float, ...]
-    scale: float
-    deviation: float
-    teachers: int
-    most: int | None = None
-    check: ConfidentCheck | None = None
-
-    def __post_init__(self) -> None:
-        check_numbers(self.deviation, self.teachers, self.most)
-        checks.positive("scale", self.scale)
-        if not self.grid or not all(0 < each < self.teachers for each in self.grid):
-            raise InvalidParametersError(
-                f"grid={self.grid}: must be thresholds above 0 and below the {self.teachers} "
-                "teachers"
-            )
-
-    @override
-    def votes(self, scores: npt.NDArray[np.number]) -> Votes:
-        return added(scores, self.teachers, self.most)
-
-    def room(self, votes: Votes) -> Votes:
-        """Return u, each threshold's distance from the nearest votes, (queries, thresholds)."""
-        return room(np.array(self.grid), votes, self.teachers)
-
-    def thresholds(
-        self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
-    ) -> npt.NDArray[np.float64]:
-        """Return a threshold for every query, (queries,); it may be published."""
-        room = self.room(checked_label_votes(votes, self.teachers))
-        chosen: Votes = np.array(self.grid)[noisy_counts.likeliest(room, self.scale, random)]
-        return chosen
-
-    @override
-    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
-        table = checked_label_votes(votes, self.teachers)
-        limits = self.thresholds(table, random)[:, None]
-        counts = noisy(table, self.deviation, random)
-        return passed(self.check, table, counts > limits, random)
-
-    exact: ClassVar[bool] = True
-
-    @property
-    @override
-    def choice_rho(self) -> float:
-        return 1 / (2 * self.scale**2)
-
-    @override
-    def law(self, votes: Numbers) -> Numbers:
-        """Return the probability of each threshold with each of `answers`, without the check."""
-        apart = self.room(np.asarray(votes, dtype=np.float64)[None])[0]
-        return grid_law(votes, self.grid, apart, self.scale, self.deviation)
-
-    @override
-    def answers(self, labels: int) -> list[tuple[int, ...]]:
-        return answers_of(labels)
-
-    @override
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: Method, changed: int
-    ) -> Numbers:
-        """Return what answers cost, the worst threshold of the grid, and its choice."""
-        each = [
-            fixed_divergences(votes, limit, self.deviation, orders, method, changed)
-            for limit in self.grid
-        ]
-        return np.asarray(np.max(each, axis=0) + grid_divergence(self.scale, orders))
-
-    @override
-    def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone: the cost of its bits."""
-        return changed * float(bit_divergence(self.deviation, [order])[0])
-
-    @override
-    def log_other_answer(self, votes: Numbers, moved: float) -> Numbers:
-        each = [log_nearer(votes, limit, moved, self.deviation) for limit in self.grid]
-        return np.asarray(np.max(each, axis=0))
-
-    @override
-    def choice_divergence(self, order: float) -> float:
-        return float(grid_divergence(self.scale, [order])[0])
-
-
-def room(grid: Numbers, votes: Votes, teachers: float) -> Votes:
-    """Return each threshold's distance from the nearest votes, (queries, thresholds).
-
-    Nobody's and everybody's vote, 0 and M, are always counted in.
-    """
-    edges = np.broadcast_to([0.0, teachers], (len(votes), 2))
-    counted = np.concatenate([votes, edges], axis=1)
-    return np.stack([abs(counted - each).min(axis=1) for each in grid], axis=1)
 
 
 def _numbers(kind: Any, tokens: Sequence[Any]) -> tuple[float, ...]:
@@ -167,6 +41,11 @@ def _numbers(kind: Any, tokens: Sequence[Any]) -> tuple[float, ...]:
 @dataclass(frozen=True, kw_only=True)
 class GridRule(ThresholdRule):
     """Answer with labels that have more votes than a threshold that is far from all counts.
+
+    A curator takes argmax_t u(t) + Gumbel(g), u(t) = min_i |s_i − t|, over a public grid; votes of
+    0 and M are always counted in, so that no threshold lies beyond them and labels without votes do
+    not win. Then as `gnthreshold`. One teacher changes u(t) by one at most: this is the exponential
+    mechanism of 2/g, and is drawn as that.
 
     Attributes:
         grid: Thresholds in votes, separated by commas; one that is far from all counts is taken.
@@ -193,8 +72,8 @@ class GridRule(ThresholdRule):
         return super().identity(classes) | {"grid": ", ".join(map(repr, self.grid))}
 
     @override
-    def weighing(self, mean: float) -> Self:
-        return replace(super().weighing(mean), grid=tuple(each * mean for each in self.grid))
+    def times(self, factor: float) -> Self:
+        return replace(super().times(factor), grid=tuple(each * factor for each in self.grid))
 
     @override
     def check_curator(self, poll: PollForm, weighed: bool) -> None:
@@ -218,15 +97,71 @@ class GridRule(ThresholdRule):
             )
 
     @override
-    def voting(self, poll: PollForm) -> GridThreshold:
-        scale = self.scale or 0.0
-        return GridThreshold(self.grid, scale, self.sigma, poll.teachers, self.winners, self.check)
-
-    @override
     def winning(self, votes: Votes, teachers: float) -> Passing:
         grid = np.array(self.grid)
         return np.asarray(votes > grid[room(grid, votes, teachers).argmax(axis=1)][:, None])
 
+    @property
+    def _choice_scale(self) -> float:
+        """Scale g of a curator's noise on the choice of a threshold."""
+        return checks.positive("scale", self.scale or 0.0)
+
+    @override
+    def drawn(self, votes: Votes, teachers: int, random: RandomBytes) -> Passing:
+        limits = self.thresholds(votes, teachers, random)[:, None]
+        return np.asarray(noisy_counts.with_normal(votes, self.sigma, random) > limits)
+
+    def thresholds(
+        self, votes: Votes, teachers: int, random: RandomBytes = os.urandom
+    ) -> npt.NDArray[np.float64]:
+        """Return a curator's threshold for every query, (queries,); it may be published."""
+        grid = np.array(self.grid)
+        apart = room(grid, votes, teachers)
+        chosen: Votes = grid[noisy_counts.likeliest(apart, self._choice_scale, random)]
+        return chosen
+
+    @property
+    @override
+    def choice_rho(self) -> float:
+        return 1 / (2 * self._choice_scale**2)
+
+    @override
+    def law(self, votes: Numbers, teachers: int) -> Numbers:
+        """Return the probability of each threshold with each of `answers`, without the check."""
+        table = np.asarray(votes, dtype=np.float64)[None]
+        apart = room(np.array(self.grid), table, teachers)[0]
+        return grid_law(votes, self.grid, apart, self._choice_scale, self.sigma)
+
+    @override
+    def answer_divergences(
+        self, votes: Numbers, teachers: int, orders: Numbers, method: Method, changed: int
+    ) -> Numbers:
+        """Return what answers cost, the worst threshold of the grid, and its choice."""
+        each = [
+            fixed_divergences(votes, limit, self.sigma, orders, method, changed)
+            for limit in self.grid
+        ]
+        return np.asarray(np.max(each, axis=0) + grid_divergence(self._choice_scale, orders))
+
+    @override
+    def log_other_answer(self, votes: Numbers, teachers: int, moved: float) -> Numbers:
+        each = [log_nearer(votes, limit, moved, self.sigma) for limit in self.grid]
+        return np.asarray(np.max(each, axis=0))
+
+    @override
+    def choice_divergence(self, order: float) -> float:
+        return float(grid_divergence(self._choice_scale, [order])[0])
+
     @override
     def draws(self, poll: PollForm) -> int:
         return super().draws(poll) + len(self.grid)
+
+
+def room(grid: Numbers, votes: Votes, teachers: float) -> Votes:
+    """Return each threshold's distance from the nearest votes, (queries, thresholds).
+
+    Nobody's and everybody's vote, 0 and M, are always counted in.
+    """
+    edges = np.broadcast_to([0.0, teachers], (len(votes), 2))
+    counted = np.concatenate([votes, edges], axis=1)
+    return np.stack([abs(counted - each).min(axis=1) for each in grid], axis=1)

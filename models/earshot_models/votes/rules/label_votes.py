@@ -1,11 +1,10 @@
-"""Labels that win a vote of teachers with several winners, by noise that a curator adds.
+"""Rules by which any number of labels wins, each decided by itself.
 
-The curator holds the votes, and nothing but winners is published. Every rule has the noise on the
-votes that a label gets and compares them with half of the teachers, whose number is public. The
-published rule (Dziedzic et al., PoPETs 2023, Definitions 4 and 7 and Algorithm 1) compares noisy
-votes for a label with the votes that are not for it, which are exactly the number of teachers less
-the former: that doubles the distance and halves the noise. The cost of the rules here is computed
-in `votes.costs.multi_winner`.
+A curator holds the votes and publishes winners alone. Every rule has the noise on the votes that a
+label gets and compares them with half of the teachers, whose number is public. The published rule
+(Dziedzic et al., PoPETs 2023, Definitions 4 and 7 and Algorithm 1) compares noisy votes for a label
+with the votes that are not for it, which are exactly the number of teachers less the former: that
+doubles the distance and halves the noise.
 """
 
 from __future__ import annotations
@@ -13,87 +12,26 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import ConfidentCheck
+from earshot_models.votes.costs.costs import Divergences, Method
+from earshot_models.votes.costs.multi_winner import LabelChange
+from earshot_models.votes.costs.outcomes import checked_orders
 from earshot_models.votes.counts import checked_label_votes
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.label_ballots import Approval
 from earshot_models.votes.rules.rule import CheckedRule, Numbers, Passing
-from earshot_models.votes.subsets import checked_predictions
-from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Ballot, Whole
+from earshot_protocol.voting.teacher_ballots import NONE, Whole
 
 Votes = npt.NDArray[np.float64]
 Outcomes = npt.NDArray[np.int64]
-
-
-class Majorities(Protocol):
-    """Answers of a curator's vote in which each label is decided by itself."""
-
-    def ballot(self, labels: int) -> Ballot:
-        """Return the ballot that one teacher casts on one query.
-
-        Raises:
-            InvalidParametersError: There is no such ballot on this many labels.
-        """
-
-    def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
-        """Return the votes that each label gets.
-
-        Args:
-            predictions: Zeros and ones, (teachers, queries, labels).
-
-        Returns:
-            float64 (queries, labels).
-
-        Raises:
-            InvalidInputError: There are other numbers, another shape, or not all teachers.
-        """
-
-    def winners(
-        self: SeparateLabels, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
-    ) -> Outcomes:
-        """Return which labels win.
-
-        Args:
-            votes: Votes of the labels, (queries, labels), each from 0 to the number of teachers.
-            random: Source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            int64 (queries, labels): 1 or 0, or `NONE` for a label that did not pass the check.
-
-        Raises:
-            InvalidInputError: Votes are out of range or not numbers, or not a table.
-        """
-        table = checked_label_votes(votes, self.teachers)
-        noisy = noisy_counts.with_normal(table, self.deviation, random)
-        found = (noisy > self.teachers / 2).astype(np.int64)
-        if self.check is not None:
-            found[~self.check.passing(label_agreement(table, self.teachers), random)] = NONE
-        return found
-
-
-class SeparateLabels(Majorities, Protocol):
-    """A curator's vote in which each label is decided by itself."""
-
-    @property
-    def teachers(self) -> int:
-        """Number of teachers, n, public."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise, s, in votes."""
-
-    @property
-    def check(self) -> ConfidentCheck | None:
-        """Check of every label by itself; None for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,17 +45,90 @@ class LabelRule(CheckedRule):
     def check_ballot(self, poll: PollForm) -> Approval:
         return Approval(poll.classes)
 
-    @abstractmethod
-    def voting(self, poll: PollForm) -> SeparateLabels:
-        """Return the curator's vote."""
-
     @override
     def decide(
         self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
     ) -> tuple[Whole, Passing]:
-        voting = self.voting(asked.poll)
-        found = voting.winners(voting.votes(asked.predictions), random)
+        found = self.outcomes(self.votes(asked.predictions), asked.teachers, random)
         return found, (found != NONE).any(axis=1)
+
+    @abstractmethod
+    def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
+        """Return the votes that each label gets, float64 (queries, labels).
+
+        Args:
+            predictions: Zeros and ones, (teachers, queries, labels), zeros where one abstains.
+
+        Raises:
+            InvalidInputError: There are other numbers, or another shape.
+        """
+
+    def outcomes(
+        self, votes: npt.NDArray[np.number], teachers: int, random: RandomBytes = os.urandom
+    ) -> Outcomes:
+        """Return which labels win.
+
+        Args:
+            votes: Votes of the labels, (queries, labels), each from 0 to the number of teachers.
+            teachers: Number of teachers, n, public.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for a label that did not pass the check.
+
+        Raises:
+            InvalidInputError: Votes are out of range or not numbers, or not a table.
+        """
+        table = checked_label_votes(votes, teachers)
+        noisy = noisy_counts.with_normal(table, self.sigma, random)
+        found = (noisy > teachers / 2).astype(np.int64)
+        if self.check is not None:
+            found[~self.check.passing(label_agreement(table, teachers), random)] = NONE
+        return found
+
+    def divergences(
+        self,
+        votes: npt.NDArray[np.number],
+        teachers: int,
+        orders: npt.ArrayLike,
+        method: Method,
+        unit: Unit = Unit.REPLACED_PHONE,
+        answered: npt.NDArray[np.bool_] | None = None,
+    ) -> Divergences:
+        """Return what each query costs: its check, and its answers, paid where they were given.
+
+        From the mechanism alone, noise of deviation σ on counts that one ballot moves by Δ in L2
+        costs λΔ²/2σ² (`multi_winner.gaussian_divergence`), and mere bits of it cost less
+        (`bits.bit_divergence`). By votes, each label's bound is added up (Theorem 6 of Papernot et
+        al., ICLR 2018), and the smaller of both is taken, order by order.
+
+        Args:
+            votes: Votes for labels, (queries, labels), as `outcomes` takes them.
+            teachers: Number of teachers, n.
+            orders: Orders λ, each above 1.
+            method: Method of working out the divergences.
+            unit: Unit in which neighbours differ.
+            answered: Labels that passed the check, bool (queries, labels); all by default.
+
+        Returns:
+            Divergences `asked` and `answered`, each (queries, orders); zeros asked without a check.
+
+        Raises:
+            InvalidInputError: Votes are out of range.
+            InvalidParametersError: An order is 1 or less, or there is no such ballot on this many
+                labels.
+        """
+        table, chosen = checked_label_votes(votes, teachers), checked_orders(orders)
+        change = LabelChange(self.ballot(PollForm(table.shape[1], teachers)), unit)
+        everything = np.ones(table.shape, dtype=np.bool_)
+        asked = np.zeros((len(table), len(chosen)))
+        if self.check is not None:
+            limit, deviation = self.check.threshold, self.check.deviation
+            agreement = label_agreement(table, teachers)
+            asked = change.cost(agreement, limit, deviation, chosen, method, everything)
+        passed = everything if answered is None else answered
+        paid = change.cost(table, teachers / 2, self.sigma, chosen, method, passed)
+        return Divergences(asked, paid)
 
     @override
     def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
@@ -132,14 +143,3 @@ class LabelRule(CheckedRule):
 def label_agreement(votes: Votes, teachers: int) -> Votes:
     """Return max{V, n − V}, for a check of labels: one vote changes it by one at most."""
     return np.maximum(votes, teachers - votes)
-
-
-def of_all(predictions: npt.NDArray[np.integer], teachers: int) -> npt.NDArray[np.int8]:
-    """Return predictions, if they are those of all teachers."""
-    table = checked_predictions(predictions)
-    if len(table) != teachers:
-        raise InvalidInputError(
-            f"predictions of {len(table)} teachers: must be those of all {teachers}, with zeros "
-            "from one that abstains"
-        )
-    return table

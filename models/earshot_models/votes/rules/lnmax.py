@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_models.votes.costs import costs
+from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.counts import checked_votes
 from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.laws import laplace_law
-from earshot_models.votes.rules.one_winner import UnaidedRule, Unchecked, Winners, Winning, largest
+from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners, largest
 from earshot_models.votes.rules.rule import Numbers, Times, VoteKind
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
@@ -26,8 +27,8 @@ from earshot_protocol.voting.teacher_ballots import OneHot
 
 
 @dataclass(frozen=True)
-class LNMax(Unchecked, Winning):
-    """The class with the largest noisy count, Laplace noise (Papernot et al., ICLR 2017).
+class LNMax:
+    """Sampler of the class with the largest count, Laplace noise added (Papernot et al. 2017).
 
     argmax_j n_j + Lap(1/γ).
 
@@ -43,26 +44,14 @@ class LNMax(Unchecked, Winning):
     def __post_init__(self) -> None:
         checks.positive("gamma", self.gamma)
 
-    @override
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
+        """Return one class for every query, as `gnmax.GNMax.winners` does."""
         table = checked_votes(votes)
         return largest(noisy_counts.with_laplace(table, 1 / self.gamma, random))
 
-    exact: ClassVar[bool] = False
-
-    @override
-    def law(self, votes: Numbers) -> Numbers:
-        return laplace_law(votes, self.gamma)
-
-    @override
-    def answer_divergences(
-        self, votes: Numbers, orders: Numbers, method: costs.Method, weight: float
-    ) -> Numbers:
-        return costs.laplace_answer(self.gamma, votes, orders, method, weight)
-
 
 @dataclass(frozen=True, kw_only=True)
-class LNMaxRule(UnaidedRule):
+class LNMaxRule(OneWinnerRule):
     """Answer with the class that has most votes, by Laplace noise.
 
     Attributes:
@@ -71,6 +60,7 @@ class LNMaxRule(UnaidedRule):
 
     name: ClassVar[str] = "lnmax"
     noise_name: ClassVar[str] = "gamma's inverse"
+    exact: ClassVar[bool] = False
 
     @classmethod
     @override
@@ -80,9 +70,23 @@ class LNMaxRule(UnaidedRule):
         return calibration.laplace_scale(epsilon, delta, queries, OneHot(2).l1(unit))
 
     @property
-    @override
-    def voting(self) -> LNMax:
+    def sampler(self) -> LNMax:
+        """Sampler of answers."""
         return LNMax(1 / self.sigma)
+
+    @override
+    def drawn(self, votes: Numbers, random: RandomBytes) -> Winners:
+        return self.sampler.winners(votes, random)
+
+    @override
+    def law(self, votes: Numbers) -> Numbers:
+        return laplace_law(votes, 1 / self.sigma)
+
+    @override
+    def answer_divergences(
+        self, votes: Numbers, orders: Numbers, method: Method, weight: float
+    ) -> Numbers:
+        return costs.laplace_answer(1 / self.sigma, votes, orders, method, weight)
 
     @override
     def curator_events(

@@ -10,14 +10,18 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from earshot_models.votes.confident_check import ConfidentCheck
+from earshot_models.votes.costs.costs import Divergences, Method
+from earshot_models.votes.costs.dependent import dependent_divergence
+from earshot_models.votes.costs.multi_winner import number_divergences
+from earshot_models.votes.costs.outcomes import checked_orders
+from earshot_models.votes.costs.powerset import log_other_set, set_divergence
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.label_ballots import Subset
 from earshot_models.votes.rules.label_votes import Outcomes
 from earshot_models.votes.rules.rule import CheckedRule, Numbers, Passing, Times, VoteKind
 from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.events import Event, Pure
@@ -30,95 +34,15 @@ MOST_SET_LABELS = 512
 """Most labels of sets of which one is drawn: there are 2^512 sets then."""
 
 
-@dataclass(frozen=True)
-class PowersetVoting:
-    """Voting for the set of labels with the largest noisy count of teachers that find just it.
+@dataclass(frozen=True, kw_only=True)
+class PowersetRule(CheckedRule):
+    """Answer with the set of labels that most teachers find exactly.
 
     argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
     remark that only a set that was cast can win is not followed: that would publish who cast what.
     Noise of the sets that nobody casts is not drawn one by one: a coin says whether the largest of
     M draws is beyond all others, and all of these sets are equally likely to have it. The coin's
-    odds are computed to a tenth of `noisy_counts.ODDS`.
-
-    Attributes:
-        labels: Number of labels, k.
-        deviation: Standard deviation of the noise on each count, σ.
-        check: Check of the query, on the largest count; None for none.
-
-    Raises:
-        InvalidParametersError: There are no labels or too many, or σ is not positive and finite.
-    """
-
-    labels: int
-    deviation: float
-    check: ConfidentCheck | None = None
-
-    def __post_init__(self) -> None:
-        checks.whole("labels", self.labels, 1, MOST_SET_LABELS)
-        checks.positive("deviation", self.deviation)
-
-    def votes(self, predictions: npt.NDArray[np.integer]) -> SubsetVotes:
-        """Count the teachers that find exactly the same labels.
-
-        Args:
-            predictions: Zeros and ones, (teachers, queries, labels).
-
-        Raises:
-            InvalidInputError: There are other numbers, another shape, or another number of labels.
-        """
-        return self._checked(subset_votes(predictions))
-
-    def winners(self, votes: SubsetVotes, random: RandomBytes = os.urandom) -> Outcomes:
-        """Return the labels of the sets that win.
-
-        Args:
-            votes: Votes for sets.
-            random: Source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            int64 (queries, labels): 1 or 0, or `NONE` for all labels of a query that did not pass
-            the check.
-
-        Raises:
-            InvalidInputError: The sets have another number of labels.
-        """
-        table = self._checked(votes)
-        noisy = noisy_counts.with_normal(table.counts, self.deviation, random)
-        best = np.maximum.reduceat(noisy, table.starts)
-        # The first set of each query that has the largest noisy count.
-        leading = np.flatnonzero(noisy == best[table.query])
-        first = leading[np.unique(table.query[leading], return_index=True)[1]]
-        found = table.sets[first].astype(np.int64)
-        pairs = zip((best / self.deviation).tolist(), table.log_uncast.tolist(), strict=True)
-        for query, (bar, log_count) in enumerate(pairs):
-            if noisy_counts.coin(*_any_beyond(bar, log_count), random):
-                found[query] = self._uncast(table, query, random)
-        if self.check is not None:
-            found[~self.check.passing(table.most, random)] = NONE
-        return found
-
-    def _uncast(self, table: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
-        """Draw a set that nobody casts, each equally likely: there is at least one."""
-        start = int(table.starts[query])
-        cast = {each.tobytes() for each in table.sets[start : start + int(table.cast[query])]}
-        size = -(-self.labels // 8)
-        while True:  # there are no more cast sets than teachers, so this takes few draws
-            drawn = np.frombuffer(random(size), dtype=np.uint8)
-            members = np.unpackbits(drawn, count=self.labels).astype(np.int8)
-            if members.tobytes() not in cast:
-                return members.astype(np.int64)
-
-    def _checked(self, votes: SubsetVotes) -> SubsetVotes:
-        if votes.labels != self.labels:
-            raise InvalidInputError(
-                f"votes on {votes.labels} labels: must be on the {self.labels} of this vote"
-            )
-        return votes
-
-
-@dataclass(frozen=True, kw_only=True)
-class PowersetRule(CheckedRule):
-    """Answer with the set of labels that most teachers find exactly.
+    odds are computed to a tenth of `noisy_counts.ODDS`. A check is of the largest count.
 
     Attributes:
         winners: Most labels of a set (v), with a federated tally; all by default.
@@ -147,6 +71,7 @@ class PowersetRule(CheckedRule):
                 "winners: a curator counts all sets of labels; leave it out, or take a federated "
                 "tally"
             )
+        checks.whole("labels", poll.classes, 1, MOST_SET_LABELS)
 
     @override
     def ballot(self, poll: PollForm) -> Subset:
@@ -160,9 +85,75 @@ class PowersetRule(CheckedRule):
     def decide(
         self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
     ) -> tuple[Whole, Passing]:
-        voting = PowersetVoting(asked.classes, self.sigma, self.check)
-        found = voting.winners(voting.votes(asked.predictions), random)
+        found = self.outcomes(subset_votes(asked.predictions), random)
         return found, (found != NONE).any(axis=1)
+
+    def outcomes(self, votes: SubsetVotes, random: RandomBytes = os.urandom) -> Outcomes:
+        """Return the labels of the sets that win.
+
+        Args:
+            votes: Votes for sets of at most `MOST_SET_LABELS` labels.
+            random: Source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for all labels of a query that did not pass
+            the check.
+        """
+        noisy = noisy_counts.with_normal(votes.counts, self.sigma, random)
+        best = np.maximum.reduceat(noisy, votes.starts)
+        # The first set of each query that has the largest noisy count.
+        leading = np.flatnonzero(noisy == best[votes.query])
+        first = leading[np.unique(votes.query[leading], return_index=True)[1]]
+        found = votes.sets[first].astype(np.int64)
+        pairs = zip((best / self.sigma).tolist(), votes.log_uncast.tolist(), strict=True)
+        for query, (bar, log_count) in enumerate(pairs):
+            if noisy_counts.coin(*_any_beyond(bar, log_count), random):
+                found[query] = _uncast(votes, query, random)
+        if self.check is not None:
+            found[~self.check.passing(votes.most, random)] = NONE
+        return found
+
+    def divergences(
+        self,
+        votes: SubsetVotes,
+        orders: npt.ArrayLike,
+        method: Method,
+        unit: Unit = Unit.REPLACED_PHONE,
+    ) -> Divergences:
+        """Return what each query costs: its check, and its answer, paid where there is one.
+
+        By noise alone, an answer costs λ/σ² for a vote that moves, and λ/2σ² for one that comes or
+        goes; by votes, Theorem 6 for all 2^k sets; exactly, by their laws. A check costs at most
+        λ/2σ₁².
+
+        Args:
+            votes: Votes for sets.
+            orders: Orders λ, each above 1.
+            method: Method of working out the divergences.
+            unit: Unit in which neighbours differ.
+
+        Returns:
+            Divergences `asked` and `answered`, each (queries, orders); zeros asked without a check.
+
+        Raises:
+            InvalidParametersError: An order is 1 or less.
+        """
+        chosen = checked_orders(orders)
+        asked = np.zeros((len(votes.starts), len(chosen)))
+        if self.check is not None:
+            limit, deviation = self.check.threshold, self.check.deviation
+            asked = number_divergences(votes.most, limit, deviation, chosen, method)
+        # This is σ/Δ of Theorem 6, whose λ/σ² is for two counts that change by one each.
+        ratio = self.sigma * (math.sqrt(2.0) if unit is Unit.PHONE else 1.0)
+        answer: Numbers
+        match method:
+            case Method.INDEPENDENT:
+                answer = np.broadcast_to(chosen / ratio**2, asked.shape)
+            case Method.DEPENDENT:
+                answer = dependent_divergence(log_other_set(votes, self.sigma), ratio, chosen)
+            case Method.EXACT:
+                answer = set_divergence(votes, self.sigma, chosen, unit)
+        return Divergences(asked, answer)
 
     @override
     def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
@@ -202,6 +193,18 @@ def check_winners(winners: int | None, labels: int) -> None:
         raise InvalidParametersError(
             f"winners={winners}: must be from 1 to the {labels} labels there are"
         )
+
+
+def _uncast(votes: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
+    """Draw a set that nobody casts, each equally likely: there is at least one."""
+    start = int(votes.starts[query])
+    cast = {each.tobytes() for each in votes.sets[start : start + int(votes.cast[query])]}
+    size = -(-votes.labels // 8)
+    while True:  # there are no more cast sets than teachers, so this takes few draws
+        drawn = np.frombuffer(random(size), dtype=np.uint8)
+        members = np.unpackbits(drawn, count=votes.labels).astype(np.int8)
+        if members.tobytes() not in cast:
+            return members.astype(np.int64)
 
 
 def _any_beyond(bar: float, log_count: float) -> tuple[float, float]:

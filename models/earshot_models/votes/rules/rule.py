@@ -93,6 +93,8 @@ class VotingRule(ABC):
     """Whether noise on two counts decides, or that on one beside a threshold."""
     publishes: ClassVar[frozenset[VotesCost]] = frozenset()
     """Costs that look at votes and can be published."""
+    exact: ClassVar[bool] = True
+    """Whether the law of what a curator publishes is known in both directions."""
     noise_name: ClassVar[str] = "sigma"
     """Name of `sigma` in a refusal."""
 
@@ -130,12 +132,21 @@ class VotingRule(ABC):
             plain |= {"check threshold": check.threshold, "check deviation": check.deviation}
         return plain
 
-    def weighing(self, mean: float) -> Self:
-        """Return the rule where teachers weigh: noise and thresholds grow with the mean weight."""
+    def times(self, factor: float) -> Self:
+        """Return the rule for a multiple of the votes: noise and thresholds grow with them.
+
+        Args:
+            factor: Mean weight of a teacher, mean number of copies of a record, or mean share of
+                the teachers that vote.
+
+        Raises:
+            InvalidParametersError: The factor is not positive, or the noise out of range.
+        """
+        checks.positive("factor", factor)
         grown = ("sigma", "threshold", "check_sigma", "cut")
         own = {each: getattr(self, each, None) for each in grown}
         return replace(
-            self, **{each: value * mean for each, value in own.items() if value is not None}
+            self, **{each: factor * value for each, value in own.items() if value is not None}
         )
 
     def check_poll(self, poll: PollForm) -> None:

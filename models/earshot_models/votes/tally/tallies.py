@@ -97,7 +97,7 @@ def tally(
     weighed = np.ones(voters.teachers, dtype=np.int64)
     if weights is not None:
         weighed = _checked_weights(weights, voters)
-        rule = rule.weighing(float(weighed.mean()))
+        rule = rule.times(float(weighed.mean()))
     if rule.takes_scores != (scores is not None):
         needs = "needs them" if rule.takes_scores else "takes none"
         raise InvalidInputError(f"{rule.name}: scores of a student (--scores): the rule {needs}")
