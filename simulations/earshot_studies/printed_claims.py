@@ -15,7 +15,7 @@ from earshot_simulations.auditing.findings import AuditRole, Finding
 from earshot_studies.dziedzic import claims as dziedzic
 from earshot_studies.kit.audited import (
     WRONG,
-    Line,
+    AuditedLine,
     claimed,
     draw_findings,
     findings_table,
@@ -60,13 +60,13 @@ def reproduce(progress: Progress) -> Reproduction:
     Args:
         progress: Callback for progress.
     """
-    claims: list[Line] = []
+    claims: list[AuditedLine] = []
     for done, (paper, of_paper) in enumerate(CLAIMS.items()):
         progress(paper, done, len(CLAIMS))
         claims += [claimed(paper, each) for each in of_paper()]
     progress("all papers", len(CLAIMS), len(CLAIMS))
     planted = [replace(plant(), role=AuditRole.FAULT) for plant in FAULTS]
-    faults = [Line("planted", each, each.verdict) for each in planted]
+    faults = [AuditedLine("planted", each, each.verdict) for each in planted]
     lines = [*claims, *faults]
     wrong = sum(each.verdict == WRONG for each in claims)
     note = f"""# Claimed costs of papers and a library

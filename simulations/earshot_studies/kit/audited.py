@@ -21,7 +21,7 @@ _LONGEST_CASE = 80
 
 
 @dataclass(frozen=True)
-class Line:
+class AuditedLine:
     """A result of an audit, in a study.
 
     Attributes:
@@ -35,20 +35,20 @@ class Line:
     verdict: str
 
 
-def claimed(of: str, finding: Finding) -> Line:
+def claimed(of: str, finding: Finding) -> AuditedLine:
     """Return a printed claim: wrong if more is measured than is claimed."""
     if finding.exceeds:
-        return Line(of, finding, BROKEN)
+        return AuditedLine(of, finding, BROKEN)
     wrong = finding.measured.low > finding.claimed * (1 + _ROUNDING)
-    return Line(of, finding, WRONG if wrong else RIGHT)
+    return AuditedLine(of, finding, WRONG if wrong else RIGHT)
 
 
-def rows_of(lines: Iterable[Line]) -> list[Row]:
+def rows_of(lines: Iterable[AuditedLine]) -> list[Row]:
     """Return the rows of the CSV: numbers of findings, words of checks."""
     return [_row(each) for each in lines]
 
 
-def _row(line: Line) -> Row:
+def _row(line: AuditedLine) -> Row:
     found, check = (line.result, None) if isinstance(line.result, Finding) else (None, line.result)
     proven = found.proven if found else None
     return {
@@ -67,7 +67,7 @@ def _row(line: Line) -> Row:
     }
 
 
-def findings_table(lines: Sequence[Line]) -> str:
+def findings_table(lines: Sequence[AuditedLine]) -> str:
     """Return the lines that are findings as a Markdown table."""
     columns = ("", "unit", "δ", "claimed ε", "proven ε", "measured ε", "verdict")
     rows = []
@@ -80,7 +80,7 @@ def findings_table(lines: Sequence[Line]) -> str:
     return markdown_table(rows, columns)
 
 
-def checks_table(lines: Sequence[Line]) -> str:
+def checks_table(lines: Sequence[AuditedLine]) -> str:
     """Return the lines that are checks as a Markdown table."""
     columns = ("", "required", "found", "would see", "verdict")
     rows = []
@@ -91,7 +91,7 @@ def checks_table(lines: Sequence[Line]) -> str:
     return markdown_table(rows, columns)
 
 
-def draw_findings(lines: Sequence[Line], path: Path) -> None:
+def draw_findings(lines: Sequence[AuditedLine], path: Path) -> None:
     """Write a picture of claimed and measured ε; an infinite one lies at the right edge."""
     from matplotlib.figure import Figure
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from earshot_protocol.progress import Progress
 from earshot_simulations.auditing.findings import AuditRole
 from earshot_studies.kit.audited import (
-    Line,
+    AuditedLine,
     checks_table,
     draw_findings,
     findings_table,
@@ -30,7 +30,7 @@ def reproduce(trials: int, seed: int, progress: Progress) -> Reproduction:
         seed: Seed of the trials.
         progress: Callback for progress.
     """
-    lines: list[Line] = []
+    lines: list[AuditedLine] = []
     for done, (of, role, results) in enumerate(
         (
             ("training", AuditRole.PRODUCT, audit_training(trials, seed)),
@@ -39,7 +39,7 @@ def reproduce(trials: int, seed: int, progress: Progress) -> Reproduction:
     ):
         progress(of, done, 2)
         found = [replace(each, role=role) for each in results]
-        lines += [Line(of, each, each.verdict) for each in found]
+        lines += [AuditedLine(of, each, each.verdict) for each in found]
     progress("planted", 2, 2)
     note = f"""# Training by noisy gradients
 
