@@ -22,7 +22,6 @@ from earshot_simulations.auditing.losses import (
     outcome_epsilon,
     shifted,
 )
-from earshot_simulations.auditing.printed import laplace_shares_epsilon
 from earshot_simulations.auditing.proportions import clopper_pearson
 from earshot_simulations.auditing.samplers import discrete_gaussian_law, discrete_laplace_law
 from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
@@ -184,18 +183,6 @@ def test_fewer_shares_are_measured_as_less_noise_and_more_as_more() -> None:
         for shares in (80, 100, 130)
     )
     assert more.high < exactly.low < 0.5 < fewer.low
-
-
-def test_laplace_shares_add_up_to_the_loss_that_brute_force_finds() -> None:
-    shares, epsilon, delta = 4, 1.0, 1e-6
-    step = 1e-3
-    grid = np.arange(-30_000, 30_001) * step
-    density = np.exp(-np.abs(grid) * shares * epsilon)
-    spectrum = np.fft.rfft(np.fft.ifftshift(density / density.sum())) ** shares
-    total = np.fft.fftshift(np.fft.irfft(spectrum, len(grid))).clip(1e-18)
-    moved = np.roll(total, round(1 / step))
-    brute = loss(total, moved, 1e-4).epsilon(delta).low
-    assert laplace_shares_epsilon(epsilon, shares, delta).low == pytest.approx(brute, rel=0.02)
 
 
 def test_bounds_on_a_probability_hold_as_often_as_they_say() -> None:

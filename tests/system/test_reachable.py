@@ -1,17 +1,16 @@
-"""No product code is there for tests alone: commands, libraries or the documentation reach it."""
+"""No product code is there for tests alone: commands, libraries or documented programs reach it."""
 
 from __future__ import annotations
 
 import gc
 import re
 import tomllib
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from support.documented import blocks, prose
+from support.documented import blocks
 from support.reached import Code
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,32 +41,19 @@ def modules(folder: Path) -> dict[str, str]:
 
 
 def shown() -> dict[str, str]:
-    """Return the programs of the documentation as modules."""
-    texts = [block for page in PAGES for block in blocks(page.read_text("utf-8"), "python")]
+    """Return the programs of the documentation as modules: a page's blocks are one program."""
+    texts = ["\n".join(blocks(page.read_text("utf-8"), "python")) for page in PAGES]
     texts += [path.read_text("utf-8") for path in sorted((ROOT / "docs/vectors").glob("*.py"))]
     return {f"shown{place}": text for place, text in enumerate(texts)}
 
 
 def starts(code: Code) -> set[str]:
-    """Return what is run, and what the documentation shows as API.
-
-    Those are its programs, and names in code spans: `earshot_x.y.z`, and others that are calls or
-    contain a capital, an underscore or a dot, and so are not words of English.
-    """
+    """Return what is run: commands, and the programs of the documentation."""
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
     found = {script.replace(":", ".") for script in scripts.values()}
-    found |= {part for part in code.parts if part.startswith("shown") or part.endswith("__main__")}
-    called = defaultdict[str, set[str]](set)
-    for part in code.parts:
-        called[part.rpartition(".")[2]].add(part)
-    pages = "\n".join(prose(page.read_text("utf-8")) for page in PAGES)
-    for name, call in re.findall(r"`([A-Za-z_][\w.]*)(\(?)", pages):
-        if name.startswith("earshot_"):
-            found |= code.resolve(name)
-        elif call or re.search(r"[A-Z_.]", name):
-            same = called[name.rpartition(".")[2]]
-            found |= {part for part in same if f".{part}".endswith(f".{name}")}
-    return found
+    return found | {
+        part for part in code.parts if part.startswith("shown") or part.endswith("__main__")
+    }
 
 
 def words() -> list[str]:

@@ -22,7 +22,6 @@ from earshot_protocol.voting.teacher_ballots import (
     NONE,
     Whole,
     bits,
-    integers,
     one_hot,
 )
 
@@ -45,7 +44,6 @@ class Approval:
 
     labels: int
     vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = 0
     largest_entry: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -70,48 +68,6 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class SignedApproval:
-    """A vote for each label that it is there, 1, or that it is not, −1; zeros abstain.
-
-    A label wins above zero, so nobody needs to know how many teachers there are.
-
-    Attributes:
-        labels: Number of labels, k.
-
-    Raises:
-        InvalidParametersError: There are no labels, or too many.
-    """
-
-    labels: int
-    vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = -1
-    largest_entry: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        checks.whole("labels", self.labels, 1, MOST_LABELS)
-
-    @property
-    def length(self) -> int:
-        """Entries of a ballot."""
-        return self.labels
-
-    def l1(self, unit: Unit) -> float:
-        """Return the L1 distance between sums of neighbours, in entries."""
-        return float(self.labels if unit is Unit.PHONE else 2 * self.labels)
-
-    def l2(self, unit: Unit) -> float:
-        """Return the L2 distance between sums of neighbours, in entries."""
-        return math.sqrt(self.labels) * (1.0 if unit is Unit.PHONE else 2.0)
-
-    def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """Return the ballots of answers, int64 (…, labels); a row of `NONE` abstains."""
-        rows = integers("answers", answers)
-        absent = (rows == NONE).all(axis=-1, keepdims=True)
-        found = _labels(np.where(absent, 0, rows), self.labels)
-        return np.where(absent, 0, 2 * found - 1)
-
-
-@dataclass(frozen=True)
 class Clipped:
     """Votes for labels, all made smaller where there are many: τ voting.
 
@@ -133,7 +89,6 @@ class Clipped:
     tau: float
     norm: int = 2
     vote: ClassVar[int] = CLIPPED_VOTE
-    least_entry: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         checks.whole("labels", self.labels, 1, MOST_LABELS)
@@ -211,7 +166,6 @@ class Subset:
     labels: int
     most: int | None = None
     vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = 0
     largest_entry: ClassVar[int] = 1
 
     def __post_init__(self) -> None:

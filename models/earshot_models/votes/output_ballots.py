@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +39,6 @@ class Outputs:
     labels: int
     most: int | None = None
     vote: int = 1
-    least_entry: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         checks.whole("labels", self.labels, 1, MOST_LABELS)

@@ -40,10 +40,6 @@ class Ballot(Protocol):
         """Value of one whole vote of weight 1 in an entry."""
 
     @property
-    def least_entry(self) -> int:
-        """Least that a ballot adds to an entry."""
-
-    @property
     def largest_entry(self) -> int:
         """Most that a ballot adds to an entry."""
 
@@ -81,7 +77,6 @@ class OneHot:
 
     classes: int
     vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = 0
     largest_entry: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -117,7 +112,6 @@ class Agreement:
 
     length: ClassVar[int] = 1
     vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = 0
     largest_entry: ClassVar[int] = 1
 
     def l1(self, unit: Unit) -> float:
@@ -162,11 +156,6 @@ class Weighted:
     def vote(self) -> int:
         """Value of one whole vote of weight 1 in an entry."""
         return self.ballot.vote
-
-    @property
-    def least_entry(self) -> int:
-        """Least that a ballot adds to an entry."""
-        return self.weight * self.ballot.least_entry
 
     @property
     def largest_entry(self) -> int:

@@ -44,6 +44,7 @@ class VoteSum(NoisySum):
     delta: float
     honest_survivors: int | None
     summed: ClassVar[str] = "sum of votes"
+    least_entry: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         checks.whole("queries", self.queries, 1, MOST_QUERIES)
@@ -63,11 +64,6 @@ class VoteSum(NoisySum):
         return votes * votes
 
     @property
-    def least_entry(self) -> int:
-        """Least that one teacher's input adds to an entry of the sum."""
-        return self.ballot.least_entry
-
-    @property
     def largest_entry(self) -> int:
         """Most that one teacher's input adds to an entry of the sum."""
         return self.ballot.largest_entry
@@ -84,8 +80,7 @@ class VoteSum(NoisySum):
 
     def share_bound(self, probability: float) -> int:
         """Return what a noisy input's entry exceeds in magnitude with at most this probability."""
-        entry = max(-self.least_entry, self.largest_entry)
-        return entry + self.entry_noise.share_bound(probability)
+        return self.largest_entry + self.entry_noise.share_bound(probability)
 
     def event(self, unit: Unit) -> SkellamSum | ZeroConcentrated:
         """Return the event of a teacher's answers to all queries: noise on the sum."""

@@ -26,11 +26,9 @@ from earshot_simulations.auditing.ensembles import (
 from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
 from earshot_simulations.auditing.findings import AuditRole, Result
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
-from earshot_simulations.auditing.noisy_gradients import audit_training
 from earshot_simulations.auditing.operators import audit_operators
 from earshot_simulations.auditing.owners import audit_owners
 from earshot_simulations.auditing.plans import Effort, audit_mechanism, mechanisms_of
-from earshot_simulations.auditing.printed import audit_printed
 from earshot_simulations.auditing.proved_ballots import audit_proved_ballots
 from earshot_simulations.auditing.published_costs import audit_published_costs
 from earshot_simulations.auditing.routes import audit_phases
@@ -87,7 +85,6 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "several-winners": lambda effort: audit_several_winners(effort.draws, effort.seed),
     "thresholds": lambda effort: audit_thresholds(effort.draws, effort.seed),
     "curator-votes": _votes,
-    "noisy-gradients": lambda effort: audit_training(5 * effort.draws, effort.seed),
     "published-costs": lambda effort: audit_published_costs(effort.draws, effort.seed),
     "phases": lambda effort: audit_phases(),
     "whole-phones": lambda effort: audit_whole_phones(),
@@ -95,12 +92,9 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "secure-sum": lambda effort: audit_secrets(),
     "two-operators": lambda effort: audit_operators(effort.draws, effort.seed),
     "proved-ballots": lambda effort: audit_proved_ballots(),
-    "printed": lambda effort: audit_printed(),
     "faults": audit_faults,
 }
 """Audits by the name that selects them."""
-_ROLES = {"printed": AuditRole.PRINTED, "faults": AuditRole.FAULT}
-"""Roles of subjects that are not the product."""
 
 
 def audit(
@@ -121,7 +115,7 @@ def audit(
     results: list[Result] = []
     for done, (subject, run) in enumerate(subjects.items()):
         progress(f"auditing {subject}", done, len(subjects))
-        role = _ROLES.get(subject, AuditRole.PRODUCT)
+        role = AuditRole.FAULT if subject == "faults" else AuditRole.PRODUCT
         results.extend(replace(each, subject=subject, role=role) for each in run(effort))
         progress(f"auditing {subject}", done + 1, len(subjects))
     return results

@@ -28,8 +28,6 @@ class AuditRole(enum.StrEnum):
 
     PRODUCT = "product"
     """Mechanism that runs in phones or at a curator; what is proven of it must hold."""
-    PRINTED = "printed"
-    """Mechanism of a paper or another library; the audit shows that its claim does not hold."""
     FAULT = "fault"
     """Fault that was planted, and that the audit must catch."""
 
@@ -124,12 +122,7 @@ class Finding:
         """Outcome in words."""
         if self.role is AuditRole.FAULT:
             return "caught" if self.exceeds else "MISSED"
-        if self.exceeds:
-            return "BROKEN"
-        if self.role is AuditRole.PRINTED:
-            refuted = self.measured.low > self.claimed * (1 + _ROUNDING)
-            return "claim is wrong" if refuted else "claim holds"
-        return "holds"
+        return "BROKEN" if self.exceeds else "holds"
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,6 @@ _WORDS = {
         "Measured may never exceed proven. Would see says how large an error must be for its line "
         "to show it with a probability of at least .99."
     ),
-    AuditRole.PRINTED: (
-        "These claims stand in papers and in another library. Where more is measured than is "
-        "claimed, the claim is wrong. None of these runs in a phone: Earshot uses corrected "
-        "versions, which are audited above."
-    ),
     AuditRole.FAULT: (
         "An audit that finds nothing may be blind. So each of these was broken on purpose, in a "
         "way in which such systems have been broken before, and the audit has to see it."

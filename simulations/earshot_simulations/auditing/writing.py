@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 ROLES = {
     AuditRole.PRODUCT: "Earshot's own mechanisms",
-    AuditRole.PRINTED: "Claims of papers and of a library",
     AuditRole.FAULT: "Planted faults",
 }
 
@@ -31,7 +30,6 @@ TITLES = {
     "several-winners": "Votes with several winners, by a curator",
     "thresholds": "Votes against thresholds, by a curator and by secure sums",
     "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
-    "noisy-gradients": "Generators trained by noisy gradients",
     "published-costs": "Costs that look at votes, as they are published",
     "phases": "Whole phases, all of their steps together",
     "whole-phones": "Whole phones through whole phases: their noise, and their ledgers",
@@ -39,7 +37,6 @@ TITLES = {
     "secure-sum": "The secrets of the secure sum",
     "two-operators": "The noise of two operators, in real sums",
     "proved-ballots": "What either operator sees of a proved ballot",
-    "printed": "As printed",
     "faults": "Broken on purpose",
 }
 """Subjects in words, by the names that select them."""
@@ -60,7 +57,6 @@ def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
 def summary(results: Sequence[Result]) -> str:
     """Return the outcome in one plain sentence."""
     product = [each for each in results if each.role is AuditRole.PRODUCT]
-    printed = [each for each in results if each.role is AuditRole.PRINTED]
     faults = [each for each in results if each.role is AuditRole.FAULT]
     clauses = []
     broken = sum(not each.passed for each in product)
@@ -71,12 +67,6 @@ def summary(results: Sequence[Result]) -> str:
     if faults:
         caught = sum(each.passed for each in faults)
         clauses.append(f"{caught} of {len(faults)} planted faults are caught")
-    if printed:
-        wrong = sum(each.verdict == "claim is wrong" for each in printed)
-        clauses.append(f"{wrong} of {len(printed)} printed claims are wrong")
-    worse = sum(not each.passed for each in printed)
-    if worse:
-        clauses.append(f"{worse} of them cost more than is proven of them")
     text = "; ".join(clauses)
     return f"{text[:1].upper()}{text[1:]}."
 

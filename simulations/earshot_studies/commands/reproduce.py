@@ -15,6 +15,7 @@ from earshot_studies.muehl import command as muehl
 from earshot_studies.muschiol import command as muschiol
 from earshot_studies.papernot import command as papernot
 from earshot_studies.pate_aae import command as pate_aae
+from earshot_studies.printed_claims import printed_claims
 
 
 class Study(NamedTuple):
@@ -62,6 +63,8 @@ STUDIES: dict[str, Study] = {
     "audioset-privacy": Study(muschiol.privacy, _TAGGERS + "chapter 5", _WITH_TAGGERS),
     "audioset-phones": Study(muschiol.phones, _TAGGERS + "chapter 5", "2 min"),
     "pate-aae": Study(pate_aae.private_digits, _DIGITS + "Table 1, Figure 5", "68 min"),
+    "noisy-gradients": Study(pate_aae.noisy_gradients, _OURS, "1 min"),
+    "printed-claims": Study(printed_claims, "costs that the papers claim", "10 s"),
 }
 
 app = App(name="reproduce", help="Reproduce a table or figure of a paper, from data that you have.")

@@ -23,7 +23,6 @@ from earshot_protocol import checks
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
@@ -32,6 +31,7 @@ from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import curve, multiples
 from earshot_studies.kit.printed import printed_figures
+from earshot_studies.muschiol.claims import adaptive_threshold
 from earshot_studies.muschiol.taggers.ensembles import prepared
 from earshot_studies.muschiol.taggers.powers import contents
 from earshot_studies.muschiol.taggers.school import LearnerKind, Teaching

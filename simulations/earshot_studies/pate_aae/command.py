@@ -1,4 +1,4 @@
-"""The command of private students of spoken digits."""
+"""Commands of private students of spoken digits, and of the training of their generators."""
 
 from __future__ import annotations
 
@@ -56,3 +56,28 @@ def private_digits(
         return table_1.reproduce(study, count, processes)
 
     make(table_1.NAME, out, overwrite, outcome, keeps=folder)
+
+
+def noisy_gradients(
+    *, out: Path, trials: int = 100_000, seed: int = 0, overwrite: bool = False
+) -> None:
+    """Audit generators trained by noisy gradients: what their noise costs, and planted faults.
+
+    Args:
+        out: New folder for the CSV, the picture and the Markdown note.
+        trials: Trials of real steps on each of two data sets.
+        seed: Seed of the trials.
+        overwrite: Replace these files where --out has them.
+    """
+    from earshot_protocol import checks
+    from earshot_studies.pate_aae import audited_training
+
+    checks.whole("trials", trials, 1000, 10**8)
+    checks.whole("seed", seed, 0)
+    make(
+        audited_training.NAME,
+        out,
+        overwrite,
+        lambda progress: audited_training.reproduce(trials, seed, progress),
+        resumes=(),
+    )

@@ -12,11 +12,6 @@ from numpy.typing import NDArray
 
 from earshot_protocol import checks
 from earshot_protocol.progress import Progress
-from earshot_simulations.auditing.printed_votes import (
-    added_epsilon,
-    measured_epsilon,
-    proven_epsilon,
-)
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.generation import public_embedding
 from earshot_simulations.generation.public_embedding import NOTE, PublicEmbedding
@@ -28,6 +23,7 @@ from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import curve
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.pate_aae.answers import AnswerNoise
+from earshot_studies.pate_aae.claims import added_epsilon, measured_epsilon, proven_epsilon
 from earshot_studies.pate_aae.right_labels import (
     TEACHERS,
     WORDS,

@@ -15,7 +15,6 @@ from earshot_models.votes.label_ballots import (
     CLIPPED_VOTE,
     Approval,
     Clipped,
-    SignedApproval,
     Subset,
 )
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -32,10 +31,8 @@ def label_answers(labels: int) -> np.ndarray:
 def kinds() -> list[tuple[Ballot, np.ndarray]]:
     """Ballots, each with all the answers that a teacher may give."""
     sets = label_answers(5)
-    absent = np.concatenate([sets, np.full((1, 5), NONE)])
     several: list[tuple[Ballot, np.ndarray]] = [
         (Approval(5), sets),
-        (SignedApproval(5), absent),
         (Clipped(5, 1.8), sets),
         (Clipped(5, 0.5), sets),
         (Clipped(5, 2.2), sets),
@@ -50,11 +47,6 @@ def kinds() -> list[tuple[Ballot, np.ndarray]]:
 @pytest.mark.parametrize(("ballot", "answers"), kinds(), ids=str)
 def test_distances_are_the_largest_that_there_are(ballot: Ballot, answers: np.ndarray) -> None:
     check_distances(ballot, answers)
-
-
-def test_signed_votes_say_no_as_well() -> None:
-    rows = np.array([[1, 0, 1], [NONE, NONE, NONE]])
-    assert SignedApproval(3).cast(rows).tolist() == [[1, -1, 1], [0, 0, 0]]
 
 
 @given(labels=st.integers(2, 40), data=st.data())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import mpmath
@@ -11,10 +12,11 @@ import pytest
 from scipy import stats
 
 from earshot_models.generators.private_training import PrivateTraining
+from earshot_protocol.progress import silent
 from earshot_server.accounting import dp_sgd
-from earshot_simulations.auditing import faults, noisy_gradients, trainings
-from earshot_simulations.auditing.noisy_gradients import TriedTraining
-from earshot_simulations.auditing.subsampled_gaussian import (
+from earshot_studies.pate_aae import audited_training, noisy_gradients, training_faults, trainings
+from earshot_studies.pate_aae.noisy_gradients import TriedTraining
+from earshot_studies.pate_aae.subsampled_gaussian import (
     accumulated,
     realized,
     step_loss,
@@ -22,6 +24,7 @@ from earshot_simulations.auditing.subsampled_gaussian import (
 )
 
 TRIALS = 20_000
+OF = ("training", "planted")
 
 
 def divergence(epsilon: float, sigma: float, rate: float, more: bool) -> float:
@@ -136,7 +139,7 @@ def test_real_steps_show_less_than_is_proven_and_not_much_less(tried: TriedTrain
 
 @pytest.mark.parametrize("place", range(5))
 def test_faults_in_gradients_and_noise_are_measured(place: int) -> None:
-    words, tried, parts, times = list(faults.gradient_faults())[place]
+    words, tried, parts, times = list(training_faults.gradient_faults())[place]
     found = noisy_gradients.sampled_training(words, tried, times * TRIALS, 0, parts, tried.rate)
     assert found.proven is not None
     assert found.measured.low > 1.05 * found.proven
@@ -150,7 +153,7 @@ def test_sound_steps_are_not_called_a_fault(noise: float) -> None:
 
 
 def test_faults_in_batches_and_keys_are_caught_and_sound_ones_are_not() -> None:
-    assert [each.held for each in faults.broken_laws(0)] == [False] * 4
+    assert [each.held for each in training_faults.broken_laws(0)] == [False] * 4
     assert [each.held for each in noisy_gradients.step_law_checks(0)] == [True] * 4
 
 
@@ -167,4 +170,19 @@ def test_generators_follow_from_noisy_gradients_alone_and_no_gradient_is_longer(
 
 @pytest.mark.slow
 def test_clips_that_get_past_gradients_are_caught() -> None:
-    assert not faults.shown_clips(0).held
+    assert not training_faults.shown_clips(0).held
+
+
+def test_clips_sampled_too_often_are_seen() -> None:
+    assert noisy_gradients.rate_check(0).held
+    often = trainings.Parts(training=lambda own: replace(own, rate=1.02 * own.rate))
+    assert not noisy_gradients.rate_check(0, often).held
+
+
+@pytest.mark.slow
+def test_the_study_shows_what_holds_and_catches_every_planted_fault() -> None:
+    outcome = audited_training.reproduce(TRIALS, 0, silent)
+    verdicts = {of: [row["verdict"] for row in outcome.rows if row["of"] == of] for of in OF}
+    assert verdicts == {"training": ["holds"] * 14, "planted": ["caught"] * 10}
+    for row in outcome.rows:
+        assert str(row["case"]) in outcome.note

@@ -11,10 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from earshot_models.generators.private_training import PrivateTraining
+from earshot_server.accounting import dp_sgd
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import (
     EXACT,
@@ -33,10 +34,10 @@ from earshot_simulations.auditing.sampling import (
     law_check,
     sampled_epsilon,
 )
-from earshot_simulations.auditing.subsampled_gaussian import realized, training_epsilon
-
-if TYPE_CHECKING:
-    from earshot_simulations.auditing.trainings import Parts, PrivateSystem
+from earshot_simulations.generation import budgets
+from earshot_studies.pate_aae import trainings
+from earshot_studies.pate_aae.subsampled_gaussian import realized, training_epsilon
+from earshot_studies.pate_aae.trainings import SOUND, SYSTEMS, Parts, PrivateSystem
 
 _UNIT = "clip, there or not"
 _DELTA = 1e-5
@@ -116,8 +117,6 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
         yield sampled_training(f"real steps: {tried.words}", tried, trials, seed)
     yield from step_law_checks(seed)
     yield rate_check(seed)
-    from earshot_simulations.auditing.trainings import SYSTEMS
-
     for system in SYSTEMS:
         yield longest_gradient_check(system, seed)
         yield noisy_gradients_check(system, seed)
@@ -125,9 +124,6 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
 
 def budget_finding(setting: RequestedTraining) -> Finding:
     """Set a budget beside the cost of the noise that is worked out for it."""
-    from earshot_server.accounting import dp_sgd
-    from earshot_simulations.generation import budgets
-
     noise = budgets.dp_sgd(setting.epsilon, _DELTA, setting.clips, setting)
     rate = setting.batch / setting.clips
     return Finding(
@@ -147,7 +143,7 @@ def sampled_training(
     tried: TriedTraining,
     trials: int,
     seed: int,
-    parts: Parts | None = None,
+    parts: Parts = SOUND,
     there: float = 0.5,
 ) -> Finding:
     """Tell apart transcripts of real steps with a clip and without it, by their losses.
@@ -160,13 +156,9 @@ def sampled_training(
         parts: Parts of the training that runs; by default the product's own.
         there: Share of all clips that are there.
     """
-    from earshot_models.generators.private_training import PrivateTraining
-    from earshot_server.accounting import dp_sgd
-    from earshot_simulations.auditing import trainings
-
     training = PrivateTraining(tried.noise, tried.rate, tried.norm, tried.steps)
     present = round(there * _CLIPS)
-    seen = trainings.steps(training, _CLIPS, present, trials, seed, parts or trainings.SOUND)
+    seen = trainings.steps(training, _CLIPS, present, trials, seed, parts)
     ours, others = (
         np.asarray(realized(each, tried.noise, tried.rate).sum(axis=1))
         for each in (seen.there, seen.missing)
@@ -184,12 +176,8 @@ def sampled_training(
     )
 
 
-def step_law_checks(seed: int, parts: Parts | None = None) -> Iterator[Check]:
+def step_law_checks(seed: int, parts: Parts = SOUND) -> Iterator[Check]:
     """Check the laws of batches and noise, two each, as real steps have them."""
-    from earshot_models.generators.private_training import PrivateTraining
-    from earshot_simulations.auditing import trainings
-
-    parts = parts or trainings.SOUND
     training = PrivateTraining(1.3, 0.1, 2.0, _LAW_STEPS)
     batches = trainings.batches(training, _CLIPS // 10, seed, parts)
     yield from _batches(batches, training.rate)
@@ -198,18 +186,15 @@ def step_law_checks(seed: int, parts: Parts | None = None) -> Iterator[Check]:
     yield from _noise(trainings.transcript(few, clips, seed, parts) / few.noise)
 
 
-def rate_check(seed: int, parts: Parts | None = None) -> Check:
+def rate_check(seed: int, parts: Parts = SOUND) -> Check:
     """Check that clips are sampled as often as is accounted for, no more and no less.
 
     Args:
         seed: Seed of the batches.
         parts: Parts of the training that runs; by default the product's own.
     """
-    from earshot_models.generators.private_training import PrivateTraining
-    from earshot_simulations.auditing import trainings
-
     training = PrivateTraining(1.3, _RATE, 2.0, _LAW_STEPS)
-    batches = trainings.batches(training, _MANY_CLIPS, seed, parts or trainings.SOUND)
+    batches = trainings.batches(training, _MANY_CLIPS, seed, parts)
     off = (float(batches.mean()) - _RATE) * math.sqrt(batches.size / (_RATE * (1 - _RATE)))
     return Check(
         "how often clips are in batches",
@@ -223,8 +208,6 @@ def rate_check(seed: int, parts: Parts | None = None) -> Check:
 
 def longest_gradient_check(system: PrivateSystem, seed: int) -> Check:
     """Check that no clip's gradients move a sum by more than the norm that noise is made for."""
-    from earshot_simulations.auditing import trainings
-
     found, norm = trainings.longest_gradient(system, seed), trainings.TRAINING.norm
     return Check(
         f"{system.name}: the longest gradient of a clip",
@@ -238,8 +221,6 @@ def longest_gradient_check(system: PrivateSystem, seed: int) -> Check:
 
 def noisy_gradients_check(system: PrivateSystem, seed: int) -> Check:
     """Check that nothing of the clips leaves but through noisy gradients."""
-    from earshot_simulations.auditing import trainings
-
     held = trainings.depends_on_noisy_gradients_alone(system, seed)
     return Check(
         f"{system.name}: what a generator depends on",

@@ -1,7 +1,7 @@
-"""Printed claims of papers and a library about privacy on phones, beside what they cost.
+"""Costs that the thesis, a library and a textbook sampler claim, beside what they cost.
 
-They are wrong, and corrected in Earshot. They stand here alone, as examples of the use of an audit,
-and none of them runs in a phone.
+The thesis's are those of its votes. The library's is of DPLloyd-Impr, by which phones cluster, and
+the sampler's is Laplace noise from floating-point logarithms.
 """
 
 from __future__ import annotations
@@ -14,30 +14,22 @@ import numpy as np
 from earshot_client.clustering import DPLloyd
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_simulations.auditing.findings import EXACT, Finding, Technique
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.lloyd import Clustering, largest_loss, transcript_shifts
 from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
-from earshot_simulations.auditing.printed_votes import (
-    audit_printed_costs,
-    audit_printed_scale,
-    audit_printed_votes,
-)
-from earshot_simulations.auditing.proofs import DELTA
+from earshot_simulations.auditing.proofs import DELTA, finding
 
 _CELLS = 2**13
 
 
-def audit_printed() -> Iterator[Finding]:
+def claims() -> Iterator[Finding]:
     """Set every claim beside its cost."""
     yield thesis_vote()
     yield from thesis_ballots()
-    yield from audit_printed_votes()
     yield swapped_budgets()
     yield rounded_laplace()
-    yield from audit_printed_costs()
-    yield from audit_printed_scale()
 
 
 def thesis_vote(phones: int = 1000, survivors: int = 900, epsilon: float = 1.0) -> Finding:
@@ -172,4 +164,16 @@ def rounded_laplace(bits: int = 18) -> Finding:
         None,
         Bracket(epsilon, epsilon),
         Technique(EXACT, f"exact: all values of a uniform variable of {bits} bits"),
+    )
+
+
+def laplace_shares() -> Finding:
+    """Sell shares of Laplace noise that do not add up to Laplace noise as if they did."""
+    mechanism = BallotSum(2.0, 1, 900)
+    return finding(
+        "900 shares of Laplace noise sold as Laplace noise",
+        Unit.PHONE,
+        mechanism,
+        laplace_shares_epsilon(1 / mechanism.scale, 900, DELTA),
+        Technique(EXACT, "exact from below: the closed form of the sum's density, put into cells"),
     )

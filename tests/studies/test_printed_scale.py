@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -13,12 +12,12 @@ import pytest
 from earshot_models.votes.costs.claims import printed_scale
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.auditing.findings import AuditRole
-from earshot_simulations.auditing.printed_votes import (
+from earshot_studies.kit.audited import RIGHT, WRONG, claimed
+from earshot_studies.pate_aae.claims import (
     SCALE_DELTA,
     SCALE_TEACHERS,
     added_epsilon,
-    audit_printed_scale,
+    claims,
     measured_epsilon,
     proven_epsilon,
     wins,
@@ -119,9 +118,9 @@ def test_no_number_of_queries_has_a_higher_bound(epsilon: float) -> None:
 
 
 def test_the_printed_scale_costs_more_or_less_than_is_claimed() -> None:
-    few, paper, many = (replace(each, role=AuditRole.PRINTED) for each in audit_printed_scale())
-    assert few.verdict == paper.verdict == "claim is wrong"
-    assert many.verdict == "claim holds"
+    few, paper, many = claims()
+    verdicts = [claimed("", each).verdict for each in (few, paper, many)]
+    assert verdicts == [WRONG, WRONG, RIGHT]
     for each in (few, paper, many):
         assert each.proven is not None
         assert each.measured.low <= each.measured.high <= each.proven <= added_epsilon(each.claimed)
