@@ -35,14 +35,20 @@ demo-phones: browser ## let a dozen real pages hear synthesized sound and take p
 	@echo "A sitting with a server, its helper and twelve pages in browsers: two minutes."
 	$(V)/earshot bench sitting --pages 12 --out $(SITTING)
 
+# ONLY=protocol, or another folder of tests: style, the package's types, and the tests of this folder.
+ifdef ONLY
+CHECKS := lint types unit
+else
 CHECKS := browser lint types imports unit
+endif
+COUNTED_TESTS := tests/protocol tests/client tests/server/sums tests/server/phones tests/models/phones
 TIMES = $(V)/python tests/support/timing.py $(COSTS) --begun=$(BEGUN)
 
 test: $(CHECKS) ## everything a change must pass
 	$(TIMES)
 
 # tests/support/changed.py says what has changed. SINCE=COMMIT looks further back, or less far.
-ci: COUNTED := tests/client tests/protocol
+ci: COUNTED := $(COUNTED_TESTS)
 ci: $(CHECKS) ## what .ci/run adds to it: coverage, and slow tests and mutants of what changed lately
 	$(COVERAGE)
 	PYTHONPATH=tests $(V)/python -m support.changed --minutes=6 --since=$(SINCE) -- $(PYTEST)
@@ -51,7 +57,7 @@ ci: $(CHECKS) ## what .ci/run adds to it: coverage, and slow tests and mutants o
 
 test-all: SELECT :=
 test-all: EXAMPLES := earshot
-test-all: COUNTED := tests/client tests/protocol
+test-all: COUNTED := $(COUNTED_TESTS)
 test-all: $(CHECKS) ## the whole, for a night: all slow tests, all examples, all mutants that must die
 	$(COVERAGE)
 	$(MAKE) mutants WHICH=--named
@@ -69,13 +75,13 @@ lint: .venv/.installed
 	$(V)/shellcheck deploy/install.sh .ci/run
 
 types: .venv/.installed
-	$(V)/mypy
+	$(V)/mypy $(addprefix -p earshot_,$(filter-out web system,$(ONLY)))
 
 imports: .venv/.installed
 	$(V)/lint-imports
 
 # Before anything else, because it is what a machine may lack.
-ifneq (,$(filter test ci test-all,$(MAKECMDGOALS)))
+ifneq (,$(if $(ONLY),,$(filter test ci test-all,$(MAKECMDGOALS))))
 lint types imports: | browser
 endif
 browser: .venv/.installed
@@ -84,12 +90,12 @@ browser: .venv/.installed
 # Four processes on two cores: many tests wait for a server that they have started, and not for a core.
 # Counting lines takes a third of the tests' time, so only what reaches the two packages is counted.
 PYTEST = -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile=$(EXAMPLES) --costs=$(COSTS)
-unit: browser
+unit: $(if $(filter protocol client models,$(ONLY)),.venv/.installed,browser)
 	@echo "Testing: 6 minutes on two idle cores; longer with ci and test-all."
 	@mkdir -p $(dir $(COSTS)) && rm -f $(COSTS)
 	$(V)/python -m compileall -q -j 0 protocol client server models simulations
 	$(if $(COUNTED),$(V)/pytest $(PYTEST) -m "$(SELECT)" --cov --cov-report= $(COUNTED))
-	$(V)/pytest $(PYTEST) -m "$(SELECT)" $(COUNTED:%=--ignore-glob='%/*')
+	$(V)/pytest $(PYTEST) -m "$(SELECT)" $(COUNTED:%=--ignore-glob='%/*') $(ONLY:%=tests/%)
 
 # All of them take about an hour; WHICH=--help says how to choose. Results are kept in out/mutants.
 mutants: .venv/.installed ## put mistakes into what protects people, one at a time: a test must fail

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.line import Line
 from support.parameters import learning_parameters, statistics_parameters
+from support.points import HeardPoints
 
 from earshot_client.encoder import default_encoder
 from earshot_client.labels import LabelHierarchy, UnknownLabelError, default_hierarchy
@@ -23,7 +24,6 @@ from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.phases.parameters import Choices
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Task
-from earshot_simulations.engine.interface import HeardPoints
 
 PHASE = bytes(range(16))
 PER_RECORDING = Policy.per_recording()

@@ -19,6 +19,7 @@ from support.parameters import (
     statistics_parameters,
 )
 from support.phase_tasks import OTHER_PHASE, first_task, rounds
+from support.points import HeardPoints
 
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
@@ -35,7 +36,6 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.rules import Rule
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import HeardPoints
 
 OTHER = OTHER_PHASE
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

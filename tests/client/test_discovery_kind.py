@@ -15,6 +15,7 @@ from support.endings import discovered
 from support.examples import examples
 from support.parameters import discovery_parameters
 from support.phase_tasks import OTHER_PHASE, PHASE, opening, sent_input
+from support.points import AGREES, HeardPoints
 from support.refusing_phone import CountedBytes, refuses
 
 from earshot_client.labels import LabelHierarchy
@@ -39,7 +40,6 @@ from earshot_protocol.secure_sum.messages import (
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Matrix, Task
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 CLASSES = ("bus", "park")
 POINTS = np.array([[2.0, 0.1], [0.4, 0.5], [-1.0, 0.2], [0.1, 3.0], [0.0, 0.0]], np.float32)

@@ -14,7 +14,6 @@ from support.raw_server import DRIPS, Say, ok, read_request, saying
 from support.refusals import refused
 
 from earshot_client.transport.http import (
-    ERRORS,
     LONGEST_AWAY,
     LONGEST_PAUSE,
     TRIES,
@@ -28,7 +27,6 @@ from earshot_protocol.api import (
     ENROL,
     MESSAGEPACK,
     PROBLEM,
-    PROBLEM_PREFIX,
     TASK,
     AskTask,
     decode_body,
@@ -44,7 +42,6 @@ from earshot_protocol.messages import Wait, decode_answer
 from earshot_protocol.secure_sum.messages import AdvertisedKeys
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import LARGEST_TASK_BYTES, encode
-from earshot_server.api import problems
 
 ANSWERED = AdvertisedKeys(sum_id=bytes(16), sender=3, public_key=bytes(32))
 WAIT = Wait(seconds=7.0)
@@ -282,12 +279,6 @@ def test_a_problem_is_an_error_by_its_kind(
         assert type(raised.value) is error
         assert len(made.server.requests) == 1
         made.transport.send(ANSWERED)
-
-
-def test_the_kinds_are_those_of_the_server() -> None:
-    servers = {kind.name for kind in (*problems.KINDS.values(), *problems.HTTP_KINDS.values())}
-    assert set(ERRORS) <= servers
-    assert problem(400, "malformed").body.count(PROBLEM_PREFIX.encode()) == 1
 
 
 def test_a_servers_text_cannot_steer_a_terminal() -> None:

@@ -17,6 +17,7 @@ from support.parameters import labelling_parameters as labelling
 from support.parameters import learning_parameters as learning
 from support.parameters import statistics_parameters as statistics
 from support.phase_tasks import OTHER_PHASE, PHASE, first_task
+from support.points import HeardPoints
 from support.refusing_phone import CountedBytes, refuses
 
 from earshot_client.phone import Phone
@@ -41,7 +42,6 @@ from earshot_protocol.rules import Rule
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Ending, Matrix, Task
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import HeardPoints
 
 Make = Callable[..., Parameters]
 Changes = dict[str, Any]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support.endings import labelled, result
 from support.parameters import labelling_parameters
 from support.phase_tasks import numbered, opening, sent_input
+from support.points import AGREES, HeardPoints
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phases.memory import Memory
@@ -39,7 +40,6 @@ from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Matrix
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 CLASSES = ("bus", "park")
 DAY = 86_400.0

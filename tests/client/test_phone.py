@@ -11,6 +11,7 @@ import pytest
 from support.endings import result
 from support.parameters import learning_parameters
 from support.phase_tasks import OTHER_PHASE, OTHER_SUM, PHASE, SUM, rounds, sent_input, sum_of
+from support.points import HeardPoints
 from support.recordings import CHOICES, POINTS
 from support.refusing_phone import CountedBytes, everything_in, refuses
 
@@ -52,7 +53,6 @@ from earshot_protocol.secure_sum.messages import (
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.wire import Matrix, Task
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import HeardPoints
 
 KEY = bytes(range(32))
 CLASSES = ("bus", "park")

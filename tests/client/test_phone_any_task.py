@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.parameters import learning_parameters, statistics_parameters
 from support.phase_tasks import PHASE, first_task, opening
+from support.points import HeardPoints
 from support.policies import without_budget
 
 from earshot_client.labels import LabelHierarchy
@@ -36,7 +37,6 @@ from earshot_protocol.phases.learning import (
 )
 from earshot_protocol.phases.parameters import LARGEST_CROWD
 from earshot_protocol.wire import Matrix, Task
-from earshot_simulations.engine.interface import HeardPoints
 
 POINTS = np.random.default_rng(3).uniform(-1, 1, (6, 2)).astype(np.float32)
 CENTROIDS = Matrix.of(np.array([[-0.5, 0.0], [0.5, 0.0]]))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.endings import discovered, labelled, result
+from support.points import HeardPoints
 
 from earshot_client.commands.report import Report
 from earshot_client.phases.kinds import described
@@ -14,7 +15,6 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Ending
-from earshot_simulations.engine.interface import HeardPoints
 
 NOTHING = "nothing stands clear of the noise, so there is nothing to learn from it"
 NOISE = (1.0, 1.0, 1.0)

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import operators
 from support.parameters import learning_parameters, statistics_parameters
 
 from earshot_client.encoder import default_encoder
@@ -212,30 +211,6 @@ def test_rounding_is_no_reason_to_refuse() -> None:
     check_phase(Policy.per_recording(largest_dropout=PHASE.dropout * (1 - 1e-12)))
     with pytest.raises(RefusedError, match="largest_dropout"):
         check_phase(Policy.per_recording(largest_dropout=PHASE.dropout * (1 - 1e-6)))
-
-
-def test_a_sum_by_two_operators_is_refused_where_the_phase_has_none() -> None:
-    opening = operators.opening(operators.Operators().offered())
-    with pytest.raises(RefusedError, match="a phase that has none") as refused:
-        Policy.per_recording().check_opening(PHASE, "votes", opening, SUM, b"", 0.0)
-    assert refused.value.rule is Rule.SUM
-
-
-def test_an_offer_is_taken_from_operators_that_the_policy_names_for_this_task() -> None:
-    both = operators.Operators()
-    opening = operators.opening(both.offered())
-
-    def check(helpers: tuple[bytes, ...], told: bytes) -> None:
-        policy = Policy(leaders=(both.keys.identity,), helpers=helpers)
-        policy.check_opening(PHASE, "votes", opening, operators.terms(), told, operators.NOW)
-
-    check((both.keys.helper,), operators.TOLD)
-    with pytest.raises(RefusedError) as refused:
-        check((both.keys.helper,), b"another task")
-    assert refused.value.rule is Rule.WRONG_OFFER
-    with pytest.raises(RefusedError) as refused:
-        check((), operators.TOLD)
-    assert refused.value.rule is Rule.UNKNOWN_HELPER
 
 
 def check_sum(policy: Policy, proposed: SumParameters) -> None:

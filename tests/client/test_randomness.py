@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.parameters import learning_parameters
+from support.points import HeardPoints
 from support.policies import without_budget
 
 import earshot_client
@@ -28,7 +29,6 @@ from earshot_client.store.key_file import key_in
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport import enrolment
 from earshot_protocol.phases.learning import Budget, Cluster, LocalCentroids
-from earshot_simulations.engine.interface import HeardPoints
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -12,6 +12,7 @@ import pytest
 from support.line import Line
 from support.parameters import learning_parameters, statistics_parameters
 from support.phase_tasks import first_task, rounds
+from support.points import HeardPoints
 
 from earshot_client.phases.sums import KEEP_DAYS
 from earshot_client.phone import Phone
@@ -26,7 +27,6 @@ from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.wire import Task
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import HeardPoints
 
 DAY = 86_400.0
 NOON = datetime(2026, 3, 1, 12)

@@ -12,6 +12,7 @@ import pytest
 from support.deviating_server import DeviatingServer, joined
 from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS, PHONES, deceive, play
+from support.points import HeardPoints
 from support.steps import Step
 
 from earshot_client.phone import Phone
@@ -26,7 +27,6 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskedInput, SumAnswer, SumTask
 from earshot_protocol.wire import Matrix
-from earshot_simulations.engine.interface import HeardPoints
 
 VICTIM = 4
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.networked import PATIENCE, await_
+from support.listening import PATIENCE
+from support.networked import await_
 from support.played_phase import PARAMETERS, PHONES, Play, make_phones
 from support.reading import left, record
 from support.steps import Step

@@ -14,7 +14,9 @@ import msgspec
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from support.networked import PATIENCE, await_
+from support.listening import PATIENCE
+from support.networked import await_
+from support.points import HeardPoints
 from support.policies import without_budget
 from support.reading import record
 from support.served_helper import Response, ServedHelper, down, problem
@@ -44,7 +46,6 @@ from earshot_server.records import FAILED, MOST_TRIES, PUBLISHED, RESTORED_REASO
 from earshot_server.store.database import Database
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
-from earshot_simulations.engine.interface import HeardPoints
 
 BY_TWO = msgspec.structs.replace(PARAMETERS, summation=SummationName.TWO_OPERATORS)
 PHONES, CLASSES = BY_TWO.phones, BY_TWO.labels

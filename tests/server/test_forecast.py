@@ -17,6 +17,7 @@ from support.parameters import (
     statistics_parameters,
 )
 from support.played_phase import PARAMETERS, make_phones
+from support.points import AGREES, HeardPoints
 
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
@@ -46,7 +47,6 @@ from earshot_server.phases.expected import least_clear
 from earshot_server.phases.forecast import Forecast, expected, forecast
 from earshot_server.records import CohortRecord
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 HOUR = 3600.0
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.authority import Authority
-from support.networked import PATIENCE
+from support.listening import PATIENCE
 from support.operators import Operators, entries, inputs_of, listed, request, terms
 from support.raw_server import DRIPS, Say, ok, read_request, saying
 from support.served_helper import ServedHelper, problem

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support.killed_leader import LEADER, Stage, bereft, killed, moments
 from support.kills import in_child
+from support.points import HeardPoints
 from support.policies import without_budget
 from support.statistics_phase import PARAMETERS
 
@@ -27,7 +28,6 @@ from earshot_protocol.wire import encode
 from earshot_server.processes.embedded import embedded
 from earshot_server.records import PUBLISHED
 from earshot_server.store.database import Database
-from earshot_simulations.engine.interface import HeardPoints
 
 # What is killed is a fork of this process. A test before these may have imported JAX, which then
 # warns of every fork: its threads are not in the fork, where nothing needs them.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from support.networked import PATIENCE
+from support.listening import PATIENCE
 from support.operators import Operators, request
 from support.raw_server import listening
 

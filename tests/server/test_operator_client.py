@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from support.authority import Authority
 from support.command import earshot
-from support.networked import PATIENCE
+from support.listening import PATIENCE
 from support.raw_server import drip, listening, saying
 
 from earshot_protocol.connecting import connect, connection

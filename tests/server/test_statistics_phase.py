@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, deceive, make_phones
+from support.points import HeardPoints
 from support.statistics_phase import FIRST, PARAMETERS, places
 from support.steps import STATISTICS_STEPS, Step
 
@@ -26,7 +27,6 @@ from earshot_protocol.wire import Matrix, encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.interface import HeardPoints
 
 WIDE = Matrix.of(np.eye(2, 3))
 

@@ -21,7 +21,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from earshot_protocol.api import MESSAGEPACK, Problem
 from earshot_protocol.signatures import sign
 from support.command import earshot
-from support.networked import PATIENCE, await_
+from support.listening import PATIENCE
+from support.networked import await_
 
 
 class HelperProcess:

@@ -33,10 +33,10 @@ from earshot_protocol.wire import Answer, Task, encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.interface import HeardPoints
 from support import discovery_phase, played_phase
 from support.kills import in_child
 from support.parameters import statistics_parameters
+from support.points import HeardPoints
 from support.policies import without_budget
 
 Steps = tuple[tuple[str, str, str], ...]

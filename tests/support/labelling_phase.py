@@ -19,9 +19,9 @@ from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import AGREES, HeardPoints
 from support.parameters import labelling_parameters
 from support.played_phase import Play
+from support.points import AGREES, HeardPoints
 
 PHONES = 12
 CLASSES = ("bus", "park")

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,8 +21,7 @@ from typing import Self
 import psutil
 
 from earshot_server.operator_client import OperatorClient, read_token
-
-PATIENCE = 60.0
+from support.listening import PATIENCE, answering
 
 
 def await_(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
@@ -32,19 +30,6 @@ def await_(condition: Callable[[], object], what: str, patience: float = PATIENC
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def answering(server: ThreadingHTTPServer) -> Iterator[None]:
-    """Let a server answer within the block, in threads of this process; it ends with it."""
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def own_port() -> int:

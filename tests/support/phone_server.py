@@ -25,7 +25,7 @@ from earshot_protocol.api import (
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.signatures import SignatureError, StaleSignatureError, key_id_of
 from earshot_protocol.wire import Task, encode
-from support.networked import answering
+from support.listening import answering
 from support.signed import verify
 
 

@@ -26,8 +26,8 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.interface import PhaseStore
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import HeardPoints
 from support.parameters import learning_parameters
+from support.points import HeardPoints
 from support.policies import without_budget
 
 PHONES = 12

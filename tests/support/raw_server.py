@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from support.networked import PATIENCE
+from support.listening import PATIENCE
 
 Say = Callable[[socket.socket], None]
 """What a server does with a connection on which it has read a request."""

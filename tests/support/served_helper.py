@@ -28,7 +28,7 @@ from earshot_protocol.two_operators.transport import PART_PATH, ListPart
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.book import MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
-from support.networked import answering
+from support.listening import answering
 
 Response = tuple[int, str, bytes]
 """Status, content type and content."""

@@ -58,7 +58,9 @@ PLACES = Places(
         *(f"client/earshot_client/{room}" for room in ("phone.py", "policy.py", "phases", "store")),
     ),
     tests=(
-        *("tests/protocol", "tests/client", "tests/system/test_two_operator_vectors.py"),
+        *("tests/protocol", "tests/client", "tests/server/sums", "tests/server/phones"),
+        *("tests/models/phones", "tests/simulations/test_vote_costs.py"),
+        "tests/system/test_two_operator_vectors.py",
         *(
             f"tests/server/test_{name}.py"  # those that neither begin a database nor listen
             for name in (
@@ -70,7 +72,7 @@ PLACES = Places(
         *(
             f"tests/models/votes/test_{name}.py"
             for name in (
-                *("threshold_releases", "bits", "costs", "dependent", "cost_of_multi_winner"),
+                *("threshold_releases", "bits", "dependent", "cost_of_multi_winner"),
                 *("outcomes", "personal", "powerset", "smooth", "cost_of_thresholds"),
                 *("winners", "label_voting", "thresholds", "output_ballots"),
             )

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.parameters import learning_parameters
+from support.points import HeardPoints
 from support.policies import without_budget
 from support.recordings import CHOICES, POINTS
 from support.steps import STEPS, Step
@@ -36,7 +37,6 @@ from earshot_protocol.wire import Answer, Matrix, Task
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.interface import HeardPoints
 
 KEY = bytes(range(32))
 CROWD = 8

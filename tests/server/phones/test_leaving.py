@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.phone_server import HangUp, PhoneServer, Reply, serving
 from support.played_phase import PARAMETERS, POLICY
+from support.points import HeardPoints
 
 from earshot_client.client import Client
 from earshot_client.phone import Phone
@@ -14,7 +15,6 @@ from earshot_client.transport.enrolment import NotEnrolledError, signing_key
 from earshot_client.transport.http import HttpTransport, UnavailableError
 from earshot_protocol.api import ENROL, LEAVE, Leave, decode_body
 from earshot_protocol.phases.learning import Cluster
-from earshot_simulations.engine.interface import HeardPoints
 
 
 class Forgetful:

@@ -26,7 +26,6 @@ from earshot_protocol import encoder_file
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import WIDE
-from earshot_server.commands.phase.kinds import Options
 
 
 def packaged() -> bytes:
@@ -213,7 +212,3 @@ def test_a_missing_runtime_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingRuntimeError, match=r"pip install 'earshot-sensing\[phone\]'"):
         LiteRtEncoder(packaged())
-
-
-def test_operators_start_phases_for_the_encoder_that_phones_have() -> None:
-    assert Options.encoder == default_encoder().name

@@ -38,7 +38,8 @@ from earshot_protocol.prio3.prio3 import (
 )
 from earshot_server.proofs.kernels import CompiledArithmetic
 
-VECTORS = json.loads(Path(__file__).with_name("prio3_vectors.json").read_text("utf-8"))["multihot"]
+PUBLISHED = Path(__file__).parents[2] / "protocol/prio3_vectors.json"
+VECTORS = json.loads(PUBLISHED.read_text("utf-8"))["multihot"]
 OF_TWO = [pytest.param(vector, id=str(at)) for at, vector in enumerate(VECTORS) if at != 1]
 OF_FOUR = VECTORS[1]
 ENGINES = [
