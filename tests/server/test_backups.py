@@ -75,7 +75,7 @@ def rows(url: str, statement: str) -> list[tuple[object, ...]]:
 
 
 def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
-    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_database_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     running, waiting = begin(own_database), gather(own_database, 3)
     short = gather(own_database, 2, seconds=-1.0)
@@ -83,7 +83,7 @@ def test_what_was_under_way_ends_by_name_and_what_was_over_stays(
     stopped = begin(own_database)
     Registry(own_database).stop(stopped, STOPPED_REASON)
     session = Sessions(own_database).begin(bytes(32))
-    back_up(tmp_path / "backup", data, own_url)
+    back_up(tmp_path / "backup", data, own_database_url)
     assert restore(tmp_path / "backup", tmp_path / "new", other_url) == 2
 
     with closing(Database(other_url)) as database:
@@ -132,12 +132,12 @@ def test_a_database_that_was_set_back_ends_what_was_under_way_once(
 
 
 def test_a_backup_holds_no_answer_and_no_sum_that_is_under_way(
-    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_database_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     phase = begin(own_database)
-    answers = rows(own_url, "SELECT answer FROM answers")
+    answers = rows(own_database_url, "SELECT answer FROM answers")
     assert len(answers) == PHONES // 2
-    back_up(tmp_path / "backup", data, own_url)
+    back_up(tmp_path / "backup", data, own_database_url)
     with opened(tmp_path / "backup") as backup:
         assert backup.tables.isdisjoint({"answers", "tasks", "snapshots"})
     content = (tmp_path / "backup").read_bytes()
@@ -148,10 +148,10 @@ def test_a_backup_holds_no_answer_and_no_sum_that_is_under_way(
 
 
 def test_numbers_given_out_after_the_backup_are_not_given_out_again(
-    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_database_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     before = Registry(own_database).enrol(os.urandom(32), bytes(16), 1000)
-    back_up(tmp_path / "backup", data, own_url)
+    back_up(tmp_path / "backup", data, own_database_url)
     after = [Registry(own_database).enrol(os.urandom(32), bytes(16), 1000) for _ in range(20)]
     restore(tmp_path / "backup", tmp_path / "new", other_url)
     with closing(Database(other_url)) as database:
@@ -206,13 +206,13 @@ def test_any_byte_of_a_backup_that_changes_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_folder_or_a_database_that_holds_something_is_refused(
-    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_database_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
-    back_up(tmp_path / "backup", data, own_url)
+    back_up(tmp_path / "backup", data, own_database_url)
     with pytest.raises(InvalidInputError, match=r"not empty: it holds invitation\.key"):
         restore(tmp_path / "backup", data, other_url)
     with pytest.raises(InvalidInputError, match="holds tables"):
-        restore(tmp_path / "backup", tmp_path / "new", own_url)
+        restore(tmp_path / "backup", tmp_path / "new", own_database_url)
     assert not (tmp_path / "new").exists()
     (tmp_path / "made").mkdir()
     content = bytearray((tmp_path / "backup").read_bytes())
@@ -252,10 +252,10 @@ def test_an_older_schema_is_migrated_and_a_newer_one_refused(
 
 
 def test_the_commands_say_what_they_did_and_replace_nothing_unasked(
-    own_database: Database, own_url: str, other_url: str, data: Path, tmp_path: Path
+    own_database: Database, own_database_url: str, other_url: str, data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "backup"
-    whose = ("--data", data, "--database", own_url)
+    whose = ("--data", data, "--database", own_database_url)
     made = earshot("backup", out, *whose)
     assert (made.returncode, made.stderr) == (0, "")
     assert "guard it" in made.stdout

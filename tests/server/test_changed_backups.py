@@ -103,10 +103,10 @@ def refused(backup: Path, url: str, match: str = "") -> None:
 
 
 def test_rows_come_back_as_they_were(
-    own_database: Database, own_url: str, other_url: str, tmp_path: Path
+    own_database: Database, own_database_url: str, other_url: str, tmp_path: Path
 ) -> None:
     fill(own_database)
-    back_up(tmp_path / "backup", credentials(tmp_path / "data"), own_url)
+    back_up(tmp_path / "backup", credentials(tmp_path / "data"), own_database_url)
     restore(tmp_path / "backup", tmp_path / "new", other_url)
     with closing(Database(other_url)) as restored:
         for table in ("phones", "invitations", "operators", "credentials", "gatherings"):
@@ -119,7 +119,11 @@ def test_rows_come_back_as_they_were(
 
 
 def test_nothing_but_rows_comes_along(
-    postgres: EmbeddedPostgres, own_database: Database, own_url: str, other_url: str, tmp_path: Path
+    postgres: EmbeddedPostgres,
+    own_database: Database,
+    own_database_url: str,
+    other_url: str,
+    tmp_path: Path,
 ) -> None:
     """What only a superuser may do, wherever a dump could have it done."""
     marker = Path(postgres._socket_folder) / "marker"  # where PostgreSQL's account may write
@@ -147,7 +151,7 @@ def test_nothing_but_rows_comes_along(
         own_database.query(statement)  # type: ignore[arg-type]
     fill(own_database)
     marker.unlink()  # it was made: the functions work
-    back_up(tmp_path / "backup", credentials(tmp_path / "data"), own_url)
+    back_up(tmp_path / "backup", credentials(tmp_path / "data"), own_database_url)
     restore(tmp_path / "backup", tmp_path / "new", other_url)
     with closing(Database(other_url)) as restored:
         Registry(restored).enrol(bytes(range(32)), bytes(16), 7)

@@ -556,7 +556,7 @@ def results(draw: st.DrawFn) -> PhaseRecord:
     return msgspec.structs.replace(record, ending=ending)
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(results())
 def test_every_result_can_be_shown(record: PhaseRecord) -> None:
     check_shown(record)

@@ -263,7 +263,10 @@ def test_a_busy_pool_is_told_from_a_missing_server(database_url: str) -> None:
 # ------------------------------------------------------------------------------ gone and back
 
 
-def test_a_restarted_server_is_not_noticed(postgres: EmbeddedPostgres, database: Database) -> None:
+def test_a_restarted_server_is_not_noticed(
+    mortal_postgres: EmbeddedPostgres, mortal_database: Database
+) -> None:
+    postgres, database = mortal_postgres, mortal_database
     store = PostgresPhaseStore(database)
     store.create(PHASE, b"before", OPENING, [])
     for crash in (False, True):
@@ -280,24 +283,24 @@ def test_a_restarted_server_is_not_noticed(postgres: EmbeddedPostgres, database:
 
 
 def test_a_server_that_is_away_is_named_and_works_when_it_is_back(
-    postgres: EmbeddedPostgres, database_url: str
+    mortal_postgres: EmbeddedPostgres, mortal_url: str
 ) -> None:
-    with connected(database_url) as database:
+    with connected(mortal_url) as database:
         _fill_pool(database)
-        postgres.stop()
+        mortal_postgres.stop()
         try:
             for use in uses(database):
                 with pytest.raises(DatabaseUnavailableError, match=r"cannot be used: .*connection"):
                     use()
         finally:
-            postgres.start()
+            mortal_postgres.start()
         database.check()
 
 
 def test_a_server_that_crashes_within_a_transaction_has_done_nothing(
-    postgres: EmbeddedPostgres, database: Database
+    mortal_postgres: EmbeddedPostgres, mortal_database: Database
 ) -> None:
-    store = PostgresPhaseStore(database)
+    postgres, store = mortal_postgres, PostgresPhaseStore(mortal_database)
 
     def tasks() -> Iterator[tuple[int, bytes]]:
         yield 1, b"task"
@@ -315,11 +318,10 @@ def test_a_server_that_crashes_within_a_transaction_has_done_nothing(
 
 
 def test_answers_acknowledged_while_the_server_crashes_are_kept(
-    postgres: EmbeddedPostgres, own_url: str
+    mortal_postgres: EmbeddedPostgres, mortal_url: str
 ) -> None:
     """What was not acknowledged may be there or not, and is accepted when it is sent again."""
-    database = Database(own_url, pool_size=4, patience=10.0)
-    database.migrate()
+    postgres, database = mortal_postgres, Database(mortal_url, pool_size=4, patience=60.0)
     store = PostgresPhaseStore(database)
     store.create(PHASE, b"", OPENING, [])
     acknowledged: set[int] = set()
@@ -341,7 +343,7 @@ def test_answers_acknowledged_while_the_server_crashes_are_kept(
         postgres.stop(crash=True)
         postgres.start()
         for future in done:
-            future.result(60)
+            future.result()
     assert acknowledged <= {phone for phone, _ in store.answers(PHASE)}
     for phone in range(400):
         store.add_answer(PHASE, 0, phone, b"x")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -237,26 +236,21 @@ def test_work_in_a_phase_takes_no_time_from_its_phones_or_from_another_s(
         assert deadline >= ended + 0.4
 
 
-@pytest.fixture
-def restarted(postgres: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
-    yield postgres
-    postgres.start()
-
-
 def test_a_driver_waits_for_a_database_that_is_away(
-    database: Database,
-    driver: Driver,
-    restarted: EmbeddedPostgres,
+    mortal_postgres: EmbeddedPostgres,
+    mortal_database: Database,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    database = mortal_database
+    driver = Driver(database, Optics(), 30 * DAY)
     phase = gather(database, PHONES)
-    restarted.stop()
+    mortal_postgres.stop()
     stop = threading.Event()
     thread = threading.Thread(target=driver.run, args=(stop, 0.01))
     thread.start()
     while "waits for its database" not in caplog.text:
         stop.wait(0.01)
-    restarted.start()
+    mortal_postgres.start()
     while status(database, phase) != RUNNING:
         stop.wait(0.05)
     stop.set()

@@ -572,7 +572,11 @@ def test_a_server_that_gets_its_helper_back_goes_on(
 
 
 def test_a_restored_leader_ends_open_sums_by_name_and_publishes_nothing_twice(
-    own_database: Database, own_url: str, postgres: object, helper: ServedHelper, tmp_path: Path
+    own_database: Database,
+    own_database_url: str,
+    postgres: object,
+    helper: ServedHelper,
+    tmp_path: Path,
 ) -> None:
     """The helper would give the same bytes again; its leader would draw other noise for them."""
     driver = make_driver(own_database, helper)
@@ -582,14 +586,16 @@ def test_a_restored_leader_ends_open_sums_by_name_and_publishes_nothing_twice(
     report(own_database, phase, helper)
     helper.trouble = down
     until(driver, own_database, phase, "total")
-    back_up(tmp_path / "backup", tmp_path / "data", own_url)
+    back_up(tmp_path / "backup", tmp_path / "data", own_database_url)
     helper.trouble = None
     hurry(own_database)
     publishes(driver, own_database, phase)
     asked = len(helper.asked)
 
     own_database.query("CREATE DATABASE two_restored")
-    empty = own_url.replace(own_url.rpartition("/")[2].partition("?")[0], "two_restored")
+    empty = own_database_url.replace(
+        own_database_url.rpartition("/")[2].partition("?")[0], "two_restored"
+    )
     try:
         restore(tmp_path / "backup", tmp_path / "new", empty)
         with closing(Database(empty)) as database:

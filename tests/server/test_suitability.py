@@ -182,10 +182,10 @@ def test_an_encoding_that_cannot_hold_every_name_is_refused(
 
 @pytest.mark.slow
 def test_the_start_and_a_restore_refuse_what_does_not_suit(
-    postgres: EmbeddedPostgres, own_database: Database, own_url: str, tmp_path: Path
+    postgres: EmbeddedPostgres, own_database: Database, own_database_url: str, tmp_path: Path
 ) -> None:
     Credentials.load_or_create(tmp_path / "data")
-    back_up(tmp_path / "backup", tmp_path / "data", own_url)
+    back_up(tmp_path / "backup", tmp_path / "data", own_database_url)
     with created(postgres, "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'") as url:
         with pytest.raises(UnsuitableDatabaseError, match="its encoding is LATIN1"):
             restore(tmp_path / "backup", tmp_path / "new", url)
@@ -306,9 +306,9 @@ def standby(postgres: EmbeddedPostgres) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_a_standby_is_refused_and_another_host_taken(
-    own_database: Database, own_url: str, postgres: EmbeddedPostgres
+    own_database: Database, own_database_url: str, postgres: EmbeddedPostgres
 ) -> None:
-    name = own_url.split("/")[3].split("?")[0]
+    name = own_database_url.split("/")[3].split("?")[0]
     with standby(postgres) as folder:
         url = f"postgresql://earshot@/{name}?host={folder},{postgres._socket_folder}&port=5433,5432"
         with closing(Database(url, patience=5.0)) as database:

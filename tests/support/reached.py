@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 PLAIN = {
@@ -71,7 +71,7 @@ class Code:
                     continue
                 if part in self._imports and owner.rpartition(".")[2] in self._by_text:
                     values.add(part)
-                elif owner in values or owner in done - self._imports.keys():
+                elif owner in values or (owner in done and owner not in self._imports):
                     todo.add(part)
             owners = {part.rpartition(".")[0] for part in done}
             todo = (todo | values | owners & self.parts.keys()) - done
@@ -128,7 +128,7 @@ class Code:
             if names := _chain(node):
                 self._follow(module, names, found)
                 continue
-            todo += ast.iter_child_nodes(node)
+            todo += _children(node)
             if isinstance(node, ast.Attribute):
                 found.words.add(node.attr)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -157,7 +157,10 @@ class Code:
 def _imported(tree: ast.Module) -> dict[str, set[str]]:
     """Return the dotted names behind each name that is imported anywhere in a module."""
     names: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        todo += (each for each in _children(node) if isinstance(each, _HOLDERS))
         if isinstance(node, ast.ImportFrom):
             for each in node.names:
                 names.setdefault(each.asname or each.name, set()).add(f"{node.module}.{each.name}")
@@ -166,6 +169,19 @@ def _imported(tree: ast.Module) -> dict[str, set[str]]:
                 whole = each.name if each.asname else each.name.partition(".")[0]
                 names.setdefault(each.asname or whole, set()).add(whole)
     return names
+
+
+_HOLDERS = (ast.stmt, ast.excepthandler, ast.match_case)
+"""Syntax that may hold statements."""
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes below a node, as `ast.iter_child_nodes` does in twice the time."""
+    for value in vars(node).values():
+        if isinstance(value, list):
+            yield from (each for each in value if isinstance(each, ast.AST))
+        elif isinstance(value, ast.AST):
+            yield value
 
 
 def _chain(node: ast.AST) -> list[str]:

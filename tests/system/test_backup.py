@@ -31,6 +31,7 @@ def old(folder: Path) -> Iterator[ServerProcess]:
         yield server
 
 
+@pytest.mark.slow
 def test_a_backup_in_the_middle_of_a_sum_comes_back_without_it(
     old: ServerProcess, folder: Path
 ) -> None:

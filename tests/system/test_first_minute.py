@@ -35,6 +35,7 @@ def test_the_demos_lock_is_what_simulations_need_and_a_part_of_the_whole_lock() 
     assert part.keys().isdisjoint({"tensorflow", "keras", "jax", "ray", "librosa", "pyarrow"})
 
 
+@pytest.mark.slow
 def test_the_demo_runs_with_what_its_lock_brings(tmp_path: Path) -> None:
     line = re.search(r"^DEMO := (.*)$", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     assert line is not None

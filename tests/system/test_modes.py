@@ -31,6 +31,7 @@ def open_to_others(folder: Path, passable: int = 0) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_umask")
 def test_the_servers_folder_is_its_own(tmp_path: Path) -> None:
     data = tmp_path / "new" / "deep" / "data"

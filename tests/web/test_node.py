@@ -16,7 +16,7 @@ FILES = sorted(TESTS.glob("*.test.ts"))
 def run_file(path: Path) -> tuple[int, dict[str, int], str]:
     """Return Node's status, its counts (`tests`, `pass`, `skipped`, …) and all that it said."""
     run = subprocess.run(  # noqa: S603 - Node of the wheel
-        [node(), "--test", "--test-reporter=tap", path],
+        [node(), "--test-reporter=tap", path],
         capture_output=True,
         text=True,
         check=False,
