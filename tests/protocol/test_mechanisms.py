@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from support.refusals import refused
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import CLUSTER
+from earshot_protocol.privacy import noise
 from earshot_protocol.privacy.conversions import (
     secure_sum_delta,
     zcdp_delta,
@@ -254,9 +256,23 @@ def test_pure_clustering_costs_no_delta() -> None:
         assert Selection(0.75, 2, 4).cost(unit) == Cost(epsilon, 0.0)
 
 
-def test_noise_that_cannot_be_shared_is_named() -> None:
+@pytest.mark.slow
+def test_the_largest_scale_that_can_be_shared_has_a_table() -> None:
+    assert BallotSum(2 / LARGEST_SHARED_SCALE, 1, 9).share_bound(1e-6) > LARGEST_SHARED_SCALE
+
+
+def test_noise_that_cannot_be_shared_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    table = noise._polya_table
+
+    def smaller(scale: float, shares: int) -> Any:  # the largest takes seconds
+        made.append(scale)
+        return table(1.0, shares)
+
+    monkeypatch.setattr(noise, "_polya_table", smaller)
     least = 2 / LARGEST_SHARED_SCALE
     BallotSum(least, 1, 9).share_bound(1e-6)
+    assert made == [LARGEST_SHARED_SCALE]
     with pytest.raises(InvalidParametersError, match="cannot be shared"):
         BallotSum(least / 1.01, 1, 9).share_bound(1e-6)
 

@@ -27,7 +27,7 @@ from earshot_protocol.privacy.mechanisms import Unit
 from support.kills import dying, in_child, moments
 from support.vote_rules import rule
 
-TEACHERS, QUERIES, CLASSES = 6, 14, 3
+TEACHERS, QUERIES, CLASSES = 6, 9, 3
 REQUESTS = {
     counter.value: LabellingRequest(
         rule("confident", 2.0, (3.0, 2.0)),

@@ -41,7 +41,7 @@ from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 
-CROWD = 4
+CROWD = 8
 LABELS = ("workshop", "park")
 # So much budget that noise decides nothing: what is published can be compared.
 PARAMETERS = learning_parameters(

@@ -36,16 +36,25 @@ from earshot_protocol.prio3.prio3 import (
     Verifiers,
     VerifierState,
 )
-from earshot_server.proofs.kernels import CompiledArithmetic
 
 PUBLISHED = Path(__file__).parents[2] / "protocol/prio3_vectors.json"
 VECTORS = json.loads(PUBLISHED.read_text("utf-8"))["multihot"]
 OF_TWO = [pytest.param(vector, id=str(at)) for at, vector in enumerate(VECTORS) if at != 1]
 OF_FOUR = VECTORS[1]
-ENGINES = [
-    pytest.param(CompiledArithmetic(), id="compiled"),
-    pytest.param(LimbArithmetic(), id="limbs"),
-]
+
+
+def compiled() -> Arithmetic:
+    """The arithmetic that takes a second to load, which is loaded where it is asked for."""
+    from earshot_server.proofs.kernels import CompiledArithmetic
+
+    return CompiledArithmetic()
+
+
+@pytest.fixture(scope="module", params=["compiled", "limbs"])
+def engine(request: pytest.FixtureRequest) -> Arithmetic:
+    return compiled() if request.param == "compiled" else LimbArithmetic()
+
+
 KEY, CONTEXT = bytes(range(32)), b"a sum"
 COUNT = Prio3Multihot(length=6, max_weight=3, context=CONTEXT)
 
@@ -121,7 +130,6 @@ def flipped(data: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("vector", OF_TWO)
 def test_the_draft_s_vectors_are_met_bit_for_bit(
     vector: dict[str, Any], engine: Arithmetic
@@ -152,7 +160,6 @@ def test_the_draft_s_vectors_are_met_bit_for_bit(
     assert count.unshard(*totals).tolist() == vector["agg_result"]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("vector", OF_TWO)
 def test_the_draft_s_vectors_are_met_all_at_once(
     vector: dict[str, Any], engine: Arithmetic
@@ -171,7 +178,6 @@ def test_the_draft_s_vectors_are_met_all_at_once(
         assert field.encode(result.total).hex() == vector["agg_shares"][role]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_the_draft_s_proof_for_four_aggregators_is_this_one(engine: Arithmetic) -> None:
     """How many shares there are changes neither a proof nor, added up, a verifier."""
     count = described(OF_FOUR, engine)
@@ -205,7 +211,6 @@ def test_the_draft_s_proof_for_four_aggregators_is_this_one(engine: Arithmetic) 
     assert np.array_equal(engine.add(*queried)[0], summed)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("length", "max_weight", "chunk"), [(1, 1, 1), (5, 2, 3), (7, 4, 2), (9, 9, 20)]
 )
@@ -254,7 +259,7 @@ def test_honest_vectors_are_counted_and_their_sum_is_plain_addition(
     for row in rows:
         row[source.choice(length, source.integers(most + 1), replace=False)] = 1
     totals = []
-    for engine in (CompiledArithmetic(), LimbArithmetic()):
+    for engine in (compiled(), LimbArithmetic()):
         count = Prio3Multihot(
             length=length, max_weight=most, chunk_length=chunk, context=CONTEXT, arithmetic=engine
         )
@@ -285,7 +290,6 @@ def dishonest() -> dict[str, list[int]]:
     return found
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_no_dishonest_vector_is_counted_and_the_honest_ones_beside_it_are(
     engine: Arithmetic,
 ) -> None:
@@ -394,7 +398,6 @@ def test_a_proof_of_another_bound_proves_nothing_here() -> None:
     assert accepted(settled(strict, held)) == [False]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_whatever_is_malformed_is_not_counted_and_the_others_are(engine: Arithmetic) -> None:
     count = Prio3Multihot(length=6, max_weight=3, context=CONTEXT, arithmetic=engine)
     shared = [count.shard(np.eye(6, dtype=np.int64)[at % 6], nonce(at)) for at in range(9)]

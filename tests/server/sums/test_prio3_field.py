@@ -16,12 +16,20 @@ from earshot_protocol.prio3 import field, polynomials
 from earshot_protocol.prio3.field import Arithmetic, Elements
 from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_server.proofs import engine as engines
-from earshot_server.proofs.kernels import CompiledArithmetic
 
-ENGINES = [
-    pytest.param(CompiledArithmetic(), id="compiled"),
-    pytest.param(LimbArithmetic(), id="limbs"),
-]
+
+def compiled() -> Arithmetic:
+    """The arithmetic that takes a second to load, which is loaded where it is asked for."""
+    from earshot_server.proofs.kernels import CompiledArithmetic
+
+    return CompiledArithmetic()
+
+
+@pytest.fixture(scope="module", params=["compiled", "limbs"])
+def engine(request: pytest.FixtureRequest) -> Arithmetic:
+    return compiled() if request.param == "compiled" else LimbArithmetic()
+
+
 EDGES = [
     *(2**power + off for power in (0, 32, 64, 66, 96, 127) for off in (-1, 0, 1)),
     *(
@@ -59,7 +67,6 @@ def test_the_prime_is_the_draft_s_and_its_root_has_the_order_it_says() -> None:
     ]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_every_pair_of_edges_is_added_subtracted_and_multiplied(engine: Arithmetic) -> None:
     pairs = [(a % PRIME, b % PRIME) for a in EDGES for b in EDGES]
     a, b = (field.elements(side) for side in zip(*pairs, strict=True))
@@ -68,7 +75,6 @@ def test_every_pair_of_edges_is_added_subtracted_and_multiplied(engine: Arithmet
     assert integers(engine.multiply(a, b)) == [x * y % PRIME for x, y in pairs]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @given(pairs=st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=40))
 def test_operations_are_those_of_python_s_integers(
     engine: Arithmetic, pairs: list[tuple[int, int]]
@@ -81,7 +87,6 @@ def test_operations_are_those_of_python_s_integers(
     assert integers(engine.dot(a[None], b[None])) == [sum(x * y for x, y in pairs) % PRIME]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_the_longest_sums_of_the_largest_numbers_do_not_overflow(engine: Arithmetic) -> None:
     largest = np.broadcast_to(field.elements([PRIME - 1]), (1, 2**16, 2))
     assert integers(engine.total(largest)) == [2**16 * (PRIME - 1) % PRIME]
@@ -90,7 +95,6 @@ def test_the_longest_sums_of_the_largest_numbers_do_not_overflow(engine: Arithme
     assert integers(engine.dot(below, below)) == [2**16 * pow(PRIME - 2, 2, PRIME) % PRIME]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 def test_operands_are_broadcast_and_may_be_strided_views(engine: Arithmetic) -> None:
     a = field.elements(drawn(24, 1)).reshape(4, 6, 2)
     b = field.elements(drawn(6, 2)).reshape(1, 6, 2)
@@ -104,7 +108,7 @@ def test_operands_are_broadcast_and_may_be_strided_views(engine: Arithmetic) -> 
 
 
 def test_engines_agree_on_numbers_that_nobody_chose() -> None:
-    one, other = CompiledArithmetic(), LimbArithmetic()
+    one, other = compiled(), LimbArithmetic()
     a, b = (field.elements(drawn(3000, seed)).reshape(30, 100, 2) for seed in (3, 4))
     for name in ("add", "subtract", "multiply", "dot"):
         assert np.array_equal(getattr(one, name)(a, b), getattr(other, name)(a, b)), name
@@ -113,7 +117,7 @@ def test_engines_agree_on_numbers_that_nobody_chose() -> None:
 
 def test_the_compiled_engine_is_taken_where_numba_is(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = engines.fastest.__wrapped__
-    assert isinstance(chosen(), CompiledArithmetic)
+    assert isinstance(chosen(), type(compiled()))
     find = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "numba" else find(name)
@@ -153,7 +157,6 @@ def test_a_number_beyond_64_bits_is_refused(number: int) -> None:
         field.to_signed(field.elements([1, number]))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("order", [2, 4, 8, 16])
 def test_doubled_values_are_those_of_lagrange_s_polynomial(engine: Arithmetic, order: int) -> None:
     rows = [drawn(order, seed) for seed in (5, 6)]
@@ -163,7 +166,6 @@ def test_doubled_values_are_those_of_lagrange_s_polynomial(engine: Arithmetic, o
     assert integers(polynomials.doubled(values, engine)) == expected
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("order", [2, 8, 16])
 def test_a_basis_gives_the_value_at_a_point(engine: Arithmetic, order: int) -> None:
     values, points = drawn(order, 7), [0, 1, PRIME - 1, *drawn(2, 8)]
@@ -172,7 +174,6 @@ def test_a_basis_gives_the_value_at_a_point(engine: Arithmetic, order: int) -> N
     assert integers(found) == [textbook_proof.at_roots(values, x) for x in points]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8])
 def test_powers_begin_with_the_first(engine: Arithmetic, count: int) -> None:
     first, ratio = drawn(2, 9), drawn(2, 10)
