@@ -20,9 +20,8 @@ from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding
 from earshot_simulations.generation import page as listening_page
 from earshot_simulations.generation.page import Listening, PlayedSound
 from earshot_simulations.phases import report
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.routes_page import write_both
-from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.phases.simulation import simulate, simulate_routes
 from earshot_simulations.sweeps.results import sweep
 
