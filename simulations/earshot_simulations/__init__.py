@@ -9,9 +9,8 @@ from __future__ import annotations
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.report import write
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run, result
-from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Heterogeneity
 from earshot_simulations.sweeps.results import sweep

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -15,11 +17,30 @@ import earshot_client
 import earshot_models
 import earshot_protocol
 from earshot_protocol import distribution
+from earshot_protocol.errors import InvalidInputError
 
 LIBRARIES = (
     *("ai-edge-litert", "librosa", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr"),
 )
 """Libraries whose arithmetic and random streams affect figures."""
+
+
+class OtherVersionError(InvalidInputError):
+    """The file was written by another version of Earshot, and cannot be continued."""
+
+
+def check_version(place: object, version: object) -> None:
+    """Refuse a file that another version wrote.
+
+    Raises:
+        OtherVersionError: The versions differ; the message says which, and what to install.
+    """
+    ours = distribution.version()
+    if version != ours:
+        raise OtherVersionError(
+            f"{place}: was written by Earshot {version}, but this is {ours}, which may produce "
+            f"other figures; pip install '{distribution.NAME}=={version}', or run it again"
+        )
 
 
 def versions() -> dict[str, str]:
@@ -63,6 +84,12 @@ def sources() -> str:
         for file in sorted(folder.rglob("*.py")):
             found.update(f"{file.relative_to(folder.parent)} {file_digest(file)}\n".encode())
     return found.hexdigest()
+
+
+def digest(figures: Mapping[str, object]) -> str:
+    """Return the SHA-256 of JSON content, hexadecimal, whatever its order and indentation."""
+    canonical = json.dumps(figures, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def file_digest(path: Path) -> str:

@@ -23,8 +23,9 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
+from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.discovery import MOST_ROWS, MOST_SUMS
-from earshot_protocol.phases.discovery_budget import MOST_CELLS, cell_counts, noises, usual_cells
+from earshot_protocol.phases.discovery_budget import MOST_CELLS, cell_counts, usual_cells
 from earshot_protocol.phases.learning import Cluster, LocalCentroids
 from earshot_protocol.phases.learning_budget import affordable
 from earshot_protocol.phases.parameters import Parameters, parse_budget
@@ -32,6 +33,7 @@ from earshot_protocol.phases.plan import ReleaseAnswer
 from earshot_protocol.phases.statistics import LARGEST_CONTACTS, LARGEST_WINDOW
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Matrix
 
 DAY = date(2026, 2, 3)
@@ -122,9 +124,8 @@ def test_parameters_that_are_wrong_are_not_feasible_either() -> None:
 
 @pytest.mark.parametrize("sums", [-1, MOST_SUMS + 1, 1.5])
 def test_noise_is_for_as_many_sums_as_a_phase_has(sums: int) -> None:
-    asked = {"label_share": 0.5, "cells": 20, "dimensions": 8, "rows": 2}
     with pytest.raises(InvalidParametersError, match="sums"):
-        noises(2.0, 1e-6, sums=sums, **asked)
+        discovery_budget.affordable(discovery_parameters(sums=sums), 2.0)
 
 
 def test_parameters_of_no_kind_have_no_plan() -> None:
@@ -150,11 +151,15 @@ def test_usual_cells_are_twenty_or_forty_by_crowd_and_budget() -> None:
 
 
 def test_a_single_sum_of_cells_gets_its_noise() -> None:
-    asked: dict[str, Any] = {"cells": 20, "dimensions": 16, "rows": 4, "label_share": 0.5}
-    one = noises(2.0, 1e-6, sums=1, **asked)
-    assert one.cells == pytest.approx(one.labels, rel=1e-9)
-    none = noises(2.0, 1e-6, sums=0, **asked)
-    assert none.cells == none.labels < one.labels
+    start = CentroidSet.of(np.ones((20, 16)))
+    one, none = (
+        discovery_budget.affordable(
+            discovery_parameters(start=start, labels=tuple("abcd"), sums=sums), 2.0, 0.5
+        )
+        for sums in (1, 0)
+    )
+    assert one.cells_noise == pytest.approx(one.labels_noise, rel=1e-9)
+    assert none.cells_noise == none.labels_noise < one.labels_noise
 
 
 @pytest.mark.parametrize("cells", [0, -1, 10**6])

@@ -53,7 +53,7 @@ PUBLISHED: list[tuple[Any, dict[str, object]]] = [
         {"EPSILON": 2.0, "DELTA": 1e-6, "SUMS": 2, "LABEL_SHARE": 0.3, "DIMENSIONS": 64},
     ),
     (discovery_budget, {"MOST_CELLS": 40}),
-    (labelling_budget, {"EPSILON": 2.0, "DELTA": 1e-6, "CHECK_SHARE": 0.5}),
+    (labelling_budget, {"EPSILON": 2.0, "CHECK_SHARE": 0.5}),
     (acceptance, {"COUNTED_RECORDINGS": 1000}),
     (
         parameters,

@@ -23,6 +23,7 @@ from earshot_protocol.privacy.sum_noise import (
     laplace,
 )
 from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.sums import with_noise
 from earshot_protocol.voting.teacher_ballots import OneHot
 from earshot_protocol.voting.vote_sums import VoteSum
@@ -154,11 +155,12 @@ def test_what_is_promised_is_one_operators_noise_and_what_is_read_is_both() -> N
     ("epsilon", "moving", "naming"), [(0.5, 14.67, 15.84), (1, 7.66, 8.27), (2, 4.03, 4.35)]
 )
 def test_multipliers_are_those_of_the_design(epsilon: float, moving: float, naming: float) -> None:
-    noise = discovery_budget.noises(
-        epsilon, 1e-6, sums=2, label_share=0.3, cells=40, dimensions=64, rows=10, summation=BOTH
+    parameters = discovery_parameters(
+        start=CentroidSet.of(np.ones((40, 64))), sums=2, labels=tuple("abcdefghij"), summation=BOTH
     )
-    assert noise.cells == pytest.approx(moving, abs=0.01)
-    assert noise.labels == pytest.approx(naming, abs=0.01)
+    noise = discovery_budget.affordable(parameters, epsilon, 0.3)
+    assert noise.cells_noise == pytest.approx(moving, abs=0.01)
+    assert noise.labels_noise == pytest.approx(naming, abs=0.01)
 
 
 def test_no_cost_and_no_noise_depends_on_the_crowd() -> None:

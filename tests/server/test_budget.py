@@ -21,6 +21,7 @@ from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.discovery import LABELS as LABELLED
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.learning import CENTROID_VOTE
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
 from earshot_protocol.privacy.ledger import Ledger
@@ -29,24 +30,26 @@ from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases.expected import least_clear
-from earshot_server.phases.proposal import Discovery, Proposal, Wanted, proposed
+from earshot_server.phases.options import Discovery, PhaseOptions
+from earshot_server.phases.proposal import Proposal, proposed
 
 LABELS = ("café", "office", "station")
 
 
-def wanted(**changes: Any) -> Wanted:
-    usual = Wanted(
+def proposal_of(
+    unit: Unit = Unit.PHONE, *, any_delta: bool = False, **changes: Any
+) -> tuple[Parameters, Proposal]:
+    usual = PhaseOptions(
         phones=3000,
         epsilon=1.0,
         delta=1e-6,
-        unit=Unit.PHONE,
         discovery=Discovery.SECURE_SUM,
         recordings=100,
         labels=LABELS,
         dropout=0.2,
         corrupted=0.05,
     )
-    return replace(usual, **changes)
+    return proposed(replace(usual, **changes), unit, any_delta=any_delta)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def wanted(**changes: Any) -> Wanted:
     ],
 )
 def test_a_phase_costs_what_was_asked_for(discovery: Discovery, unit: Unit, epsilon: float) -> None:
-    parameters, proposal = proposed(wanted(discovery=discovery, unit=unit, epsilon=epsilon))
+    parameters, proposal = proposal_of(discovery=discovery, unit=unit, epsilon=epsilon)
     events = [each.event(unit) for each in parameters.plan().mechanisms.values()]
     cost = composed_epsilon(events, 1e-6)
     assert epsilon * (1 - 1e-6) <= cost <= epsilon
@@ -72,21 +75,21 @@ def test_a_phase_costs_what_was_asked_for(discovery: Discovery, unit: Unit, epsi
 
 
 def test_prices_are_of_the_same_phase() -> None:
-    _, proposal = proposed(wanted(labels=(*LABELS, "park")))
+    _, proposal = proposal_of(labels=(*LABELS, "park"))
     by_unit = {unit: proposal.prices[unit.value].epsilon or math.inf for unit in Unit}
     assert by_unit[Unit.PHONE] == by_unit[Unit.RECORDING]
     assert by_unit[Unit.REPLACED_PHONE] > 2 * by_unit[Unit.PHONE]
-    _, three = proposed(wanted())
+    _, three = proposal_of()
     rounded = three.prices["recording"].epsilon
     assert rounded is not None
     assert 1 < rounded < 1.0001, "a row is long beside so few, and two roundings show"
-    _, local = proposed(wanted(discovery=Discovery.LOCAL, unit=Unit.RECORDING))
+    _, local = proposal_of(discovery=Discovery.LOCAL, unit=Unit.RECORDING)
     assert (local.prices["phone"].epsilon or math.inf) > 50
 
 
 @pytest.mark.parametrize("kinds", [1, 6])
 def test_an_environment_is_seen_by_phones_enough(kinds: int) -> None:
-    parameters, proposal = proposed(wanted(kinds=kinds))
+    parameters, proposal = proposal_of(kinds=kinds)
     assert isinstance(parameters, DiscoveryParameters)
     assert proposal.needed is not None
     assert proposal.steps[-1].deviation == pytest.approx(parameters.labels_noise)
@@ -103,13 +106,13 @@ def test_an_environment_is_seen_by_phones_enough(kinds: int) -> None:
 
     assert clear(proposal.needed)
     assert not clear(proposal.needed - 1)
-    _, few = proposed(wanted(epsilon=0.3, phones=110))
+    _, few = proposal_of(epsilon=0.3, phones=110)
     assert few.needed is None
     assert few.environments == 0
-    _, many = proposed(wanted(phones=30_000))
+    _, many = proposal_of(phones=30_000)
     assert many.environments == len(LABELS)
     labels = tuple(f"l{number}" for number in range(200))
-    few, shared = proposed(wanted(labels=labels, phones=400))
+    few, shared = proposal_of(labels=labels, phones=400)
     # A phone with e labels alike adds 1/√e to each.
     assert shared.needed is not None
     assert shared.environments == int((few.honest_survivors / shared.needed) ** 2)
@@ -121,14 +124,14 @@ HIERARCHY = LabelHierarchy({"café": ("café", "bar"), "office": (), "station": 
 
 def finer(**changes: Any) -> tuple[DiscoveryParameters, Proposal]:
     choices = tuple(HIERARCHY.groups.values())
-    parameters, proposal = proposed(wanted(finer=True, choices=choices, **changes))
+    parameters, proposal = proposal_of(finer=True, choices=choices, **changes)
     assert isinstance(parameters, DiscoveryParameters)
     return parameters, proposal
 
 
 def test_choices_with_prototypes_have_rows_and_every_recording_adds_to_two() -> None:
     parameters, proposal = finer()
-    usual, without = proposed(wanted())
+    usual, without = proposal_of()
     assert isinstance(usual, DiscoveryParameters)
     assert (usual.rows, parameters.rows) == (3, 6), "café is a choice and a label"
     parameters.check()
@@ -151,7 +154,7 @@ def test_choices_with_prototypes_have_rows_and_every_recording_adds_to_two() -> 
 
 def test_labels_without_choices_cannot_have_finer_prototypes() -> None:
     with pytest.raises(InvalidParametersError, match=r"^finer: the labels have no choices"):
-        proposed(wanted(finer=True))
+        proposal_of(finer=True)
 
 
 @pytest.mark.parametrize(
@@ -167,29 +170,30 @@ def test_the_least_clear_sum_is_the_first_one(law: DiscreteLaplaceNoise | Skella
 def test_the_first_vote_is_among_all_candidates_of_such_a_crowd(
     phones: int, candidates: int
 ) -> None:
-    asked = wanted(discovery=Discovery.LOCAL, unit=Unit.RECORDING, epsilon=2.5, phones=phones)
-    parameters, told = proposed(asked)
+    parameters, told = proposal_of(
+        Unit.RECORDING, discovery=Discovery.LOCAL, epsilon=2.5, phones=phones
+    )
     noise = parameters.plan().mechanisms[CENTROID_VOTE].noise(phones)
     assert told.needed == least_clear((noise,), candidates)
     assert told.needed > least_clear((noise,), 10)
 
 
 def test_what_default_phones_refuse_is_told() -> None:
-    _, accepted = proposed(wanted(epsilon=0.5))
+    _, accepted = proposal_of(epsilon=0.5)
     assert accepted.refusals == ()
     assert 12 < accepted.yearly_phases < accepted.lifetime_phases <= 1000
-    _, usual = proposed(wanted(phones=1000, epsilon=2.0))
+    _, usual = proposal_of(phones=1000, epsilon=2.0)
     assert usual.refusals == ()
     assert 12 <= usual.yearly_phases < usual.lifetime_phases < accepted.lifetime_phases
-    _, local = proposed(wanted(discovery=Discovery.LOCAL, unit=Unit.RECORDING))
+    _, local = proposal_of(discovery=Discovery.LOCAL, unit=Unit.RECORDING)
     assert "largest_phone_epsilon" in {refusal.rule for refusal in local.refusals}
     assert local.yearly_phases == 0
-    _, thin = proposed(wanted(phones=60, corrupted=0.0))
+    _, thin = proposal_of(phones=60, corrupted=0.0)
     assert {refusal.rule for refusal in thin.refusals} >= {"least_phones", "least_corrupted"}
 
 
 def test_a_phone_takes_part_as_often_as_is_told() -> None:
-    parameters, proposal = proposed(wanted(phones=1000, epsilon=2.0))
+    parameters, proposal = proposal_of(phones=1000, epsilon=2.0)
     limits, ledger, today = Limits(), Ledger(), date(2026, 1, 1)
     for number in range(proposal.yearly_phases):
         assert not list(limits.refusals_of_phase(parameters, ledger, today))
@@ -304,9 +308,9 @@ def test_the_command_that_starts_it_costs_the_same(
 )
 def test_a_value_out_of_range_is_named(change: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidParametersError, match=said):
-        proposed(wanted(**change))
+        proposal_of(**change)
 
 
 def test_a_large_delta_can_be_forced() -> None:
-    _, forced = proposed(wanted(delta=0.01, any_delta=True))
+    _, forced = proposal_of(delta=0.01, any_delta=True)
     assert forced.prices["phone"].epsilon == pytest.approx(1.0, rel=1e-6)

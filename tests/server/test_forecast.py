@@ -24,7 +24,7 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import noises
+from earshot_protocol.phases.discovery_budget import affordable
 from earshot_protocol.phases.learning import CENTROID_VOTE, Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
@@ -325,7 +325,6 @@ def test_phones_of_the_cohorts_are_counted() -> None:
 def found_by_sums(**changes: Any) -> DiscoveryParameters:
     """As `earshot phase start` asks for it: ε = 2 per phone in all, 20 cells in 16 dimensions."""
     labels = tuple(f"l{number}" for number in range(11))
-    noise = noises(2.0, 1e-6, sums=2, label_share=0.3, cells=20, dimensions=16, rows=len(labels))
     start = np.random.default_rng(3).standard_normal((20, 16))
     asked = {
         "phones": 1000,
@@ -333,11 +332,10 @@ def found_by_sums(**changes: Any) -> DiscoveryParameters:
         "encoder": DEFAULT_ENCODER,
         "start": CentroidSet.of(start),
         "sums": 2,
-        "cells_noise": noise.cells,
-        "labels_noise": noise.labels,
         "dropout": 0.2,
     }
-    return discovery_parameters(**asked | changes)
+    usual = affordable(discovery_parameters(**asked), 2.0)
+    return msgspec.structs.replace(usual, **changes)
 
 
 def noise_of(parameters: Parameters, name: str) -> NoiseLaw:

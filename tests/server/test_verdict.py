@@ -16,17 +16,18 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.phases import sitting
 from earshot_server.phases.forecast import Refusal, outlook
-from earshot_server.phases.proposal import Wanted, proposed
+from earshot_server.phases.options import PhaseOptions
+from earshot_server.phases.proposal import proposed
 
 LABELS = tuple(f"l{number}" for number in range(11))
 
 
-def wanted(phones: int, **changes: Any) -> Wanted:
-    return Wanted(phones=phones, labels=LABELS, any_delta=True, **changes)
+def wanted(phones: int, **changes: Any) -> PhaseOptions:
+    return PhaseOptions(phones=phones, labels=LABELS, **changes)
 
 
 def discovery(phones: int, **changes: Any) -> Parameters:
-    return proposed(wanted(phones, **changes))[0]
+    return proposed(wanted(phones, **changes), any_delta=True)[0]
 
 
 def clear(parameters: Parameters) -> int:
@@ -65,7 +66,7 @@ def test_the_crowd_that_is_advised_finds_something_and_a_smaller_one_does_not(
 
 def test_a_sitting_is_told_of_a_smaller_crowd_than_default_phones_join() -> None:
     def seated(phones: int) -> Parameters:
-        return proposed(sitting.seated(wanted(phones)))[0]
+        return proposed(sitting.seated(wanted(phones)), any_delta=True)[0]
 
     advised = next(phones for phones in range(3, 100) if clear(seated(phones)))
     assert advised < 20
@@ -83,7 +84,7 @@ def test_a_sitting_is_told_of_a_smaller_crowd_than_default_phones_join() -> None
 def test_a_crowd_that_finds_something_is_told_how_much() -> None:
     assert verdict(discovery(100)) == "100 phones can learn up to 3 of 11 labels here"
     assert verdict(discovery(20_000)) == "20\u202f000 phones can learn all 11 labels here"
-    alone = proposed(Wanted(phones=1000, labels=("a",), any_delta=True))[0]
+    alone = proposed(PhaseOptions(phones=1000, labels=("a",)), any_delta=True)[0]
     assert verdict(alone) == "1\u202f000 phones can learn the one label here"
     local = learning_parameters(phones=4000, label_votes=3, top_global_centroids=10)
     assert verdict(local) == "4\u202f000 phones can name all 10 environments here"

@@ -16,9 +16,8 @@ from earshot_simulations.adversary.attack import Attack, far_place
 from earshot_simulations.adversary.success import measure
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.report import render
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run, result
-from earshot_simulations.phases.settings import Discovery, SummationChoice
+from earshot_simulations.phases.settings import Discovery, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings, Soundscapes
 

@@ -20,12 +20,11 @@ from earshot_simulations.benchmarks.extrapolation import extrapolated
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import growth
 from earshot_simulations.benchmarks.phase_picture import draw
-from earshot_simulations.phases.provenance import OtherVersionError
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED, Run
-from earshot_simulations.phases.settings import Discovery, EngineChoice, SummationChoice
+from earshot_simulations.phases.settings import Discovery, EngineChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures
+from earshot_simulations.versions import OtherVersionError
 
 BASE = Settings(discovery=Discovery.LOCAL, recordings=50, dropout=0.05, jobs=1, seed=1)
 

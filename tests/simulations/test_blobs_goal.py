@@ -6,8 +6,7 @@ import pytest
 
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery, SummationChoice
+from earshot_simulations.phases.settings import Discovery, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 
 

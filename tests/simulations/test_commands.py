@@ -18,11 +18,11 @@ from support.steps import STEPS
 from earshot_client.command import main
 from earshot_protocol.progress import Progress
 from earshot_server.dashboard import wording
-from earshot_server.discovery.route import Discovery
+from earshot_server.phases.options import Discovery
 from earshot_simulations.commands import simulate as command
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import read
-from earshot_simulations.phases.routes import ROUTES
+from earshot_simulations.phases.settings import ROUTES
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
 FIELDS = {

@@ -25,15 +25,14 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
-from earshot_server.discovery.route import Discovery
-from earshot_server.phases.proposal import Wanted, proposed
+from earshot_server.phases.options import Discovery, PhaseOptions
+from earshot_server.phases.proposal import proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.commands import bench
 from earshot_simulations.commands import simulate as simulating
 from earshot_simulations.phases import simulation
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.routes import settings_of as configured
-from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, PolicyChoice
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, PolicyChoice, Settings
+from earshot_simulations.phases.settings import settings_of as configured
 
 ROOT = Path(__file__).resolve().parents[2]
 TODAY = date(2026, 3, 2)
@@ -143,11 +142,10 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
     asked = {"discovery": "local", "data": SOUNDSCAPES, "phones": 500, "dropout": 0.2}
     asked |= {} if epsilon is None else {"epsilon": epsilon}
     with_data = [*words, "--data", SOUNDSCAPES, "--phones", "500", "--dropout", "0.2"]
-    proposal = Wanted(
+    proposal = PhaseOptions(
         phones=500,
         epsilon=epsilon,
         delta=1e-6,
-        unit=Unit.RECORDING,
         discovery=Discovery.LOCAL,
         labels=("any label",),
         dropout=0.2,
@@ -157,7 +155,7 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         settings_of(with_data, monkeypatch).any_parameters(),
         Settings(**{**asked, "discovery": Discovery.LOCAL}).any_parameters(),  # type: ignore[arg-type]
         configured(asked).any_parameters(),
-        proposed(proposal)[0],
+        proposed(proposal, Unit.RECORDING)[0],
     )
     for other in others:
         assert _without_classes(other) == _without_classes(by_operator)

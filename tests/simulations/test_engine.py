@@ -27,8 +27,7 @@ from earshot_protocol.wire import Matrix, encode
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, HeardPoints, PhoneOutcome, Scenario
 from earshot_simulations.engine.local import LocalEngine
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.populations import Blobs, Recordings
 
 PHASE = bytes(16)

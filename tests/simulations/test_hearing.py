@@ -19,8 +19,7 @@ from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models.soundscapes import synthesize
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import (
     Blobs,

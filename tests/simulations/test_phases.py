@@ -20,12 +20,16 @@ from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_simulations.engine.course import DISCOVER
-from earshot_simulations.phases.provenance import digest
 from earshot_simulations.phases.report import headline, render, write
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import DIGEST, Run, plain, result
-from earshot_simulations.phases.settings import PhaseSettings, PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import (
+    PhaseSettings,
+    PolicyChoice,
+    Settings,
+    SummationChoice,
+)
 from earshot_simulations.phases.simulation import open_population, simulate
+from earshot_simulations.versions import digest
 
 Phase = PhaseSettings[Any]
 

@@ -21,7 +21,7 @@ from earshot_protocol.phases.learning import Budget
 from earshot_simulations import Adversary, Heterogeneity, Settings, simulate, sweep
 from earshot_simulations.fields import kinds
 from earshot_simulations.phases.labelling import LabellingSettings
-from earshot_simulations.phases.routes import settings_of
+from earshot_simulations.phases.settings import settings_of
 from earshot_simulations.sweeps.plan import SweepPlan
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured
 

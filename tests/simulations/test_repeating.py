@@ -25,8 +25,9 @@ from earshot_simulations import (
     Settings,
     SummationChoice,
     simulate,
+    versions,
 )
-from earshot_simulations.phases import provenance, simulation
+from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import (
     EditedResultError,
     OtherSoundError,
@@ -36,11 +37,10 @@ from earshot_simulations.phases.kept import (
     read,
     repeatable,
 )
-from earshot_simulations.phases.provenance import OtherVersionError
 from earshot_simulations.phases.report import write
-from earshot_simulations.phases.routes import settings_of
 from earshot_simulations.phases.run import PHASE_FAILED, plain
-from earshot_simulations.phases.settings import Discovery, geometry_of
+from earshot_simulations.phases.settings import Discovery, geometry_of, settings_of
+from earshot_simulations.versions import OtherVersionError
 
 TINY = Settings(
     phones=24,
@@ -85,7 +85,7 @@ def resealed(path: Path, **changes: object) -> Written:
     """As a run with other entries would have written it."""
     figures = told(path) | changes
     del figures["digest"]
-    path.write_text(json.dumps(figures | {"digest": provenance.digest(figures)}))
+    path.write_text(json.dumps(figures | {"digest": versions.digest(figures)}))
     return read(path)
 
 
@@ -251,7 +251,7 @@ def test_sound_and_encoder_are_known_by_what_is_in_them(tmp_path: Path, own: Pat
     encoder.write_bytes(b"an encoder")
     files = {"data": str(sound), "encoder": str(encoder)}
     heard = dataclasses.replace(TINY, discovery=Discovery.LOCAL, **files)
-    origin = provenance.provenance(heard)
+    origin = heard.provenance()
     written = resealed(own, configuration=plain(heard.configuration()), provenance=plain(origin))
     assert repeatable(written)[0] == filled(heard)
     for place, change in (
@@ -265,22 +265,22 @@ def test_sound_and_encoder_are_known_by_what_is_in_them(tmp_path: Path, own: Pat
         for path, content in before.items():
             path.write_bytes(content)
     (sound / "low" / "notes.txt").write_text("nobody hears this")
-    assert provenance.provenance(heard) == origin
+    assert heard.provenance() == origin
     (sound / "low" / "1.wav").rename(sound / "low" / "2.wav")
     with pytest.raises(OtherSoundError):
         repeatable(written)
 
 
 def test_what_is_heard_without_files_needs_no_digest_but_the_encoder_s() -> None:
-    origin = provenance.provenance(TINY)
+    origin = TINY.provenance()
     assert (origin["data"], origin["encoder"]) == (None, None)
-    scenes = provenance.provenance(dataclasses.replace(TINY, data="soundscapes"))
-    assert scenes["data"] is None
-    named = provenance.provenance(
-        dataclasses.replace(TINY, data="soundscapes", encoder="contrast-1")
+    scenes = dataclasses.replace(TINY, data="soundscapes")
+    usual, named = (
+        each.provenance() for each in (scenes, dataclasses.replace(scenes, encoder="contrast-1"))
     )
-    assert len({scenes["encoder"], named["encoder"], None}) == 3
-    assert {"earshot", "python", "numpy", "scikit-learn", "machine"} <= set(provenance.versions())
+    assert usual["data"] is None
+    assert len({usual["encoder"], named["encoder"], None}) == 3
+    assert {"earshot", "python", "numpy", "scikit-learn", "machine"} <= set(versions.versions())
 
 
 # ------------------------------------------------------------------------------ settings in files
@@ -290,7 +290,7 @@ def filled(settings: Settings) -> Settings:
     """The settings with what was left to a default filled in, as a file has them."""
     usual: dict[str, Any] = {"policy": settings.agreement}
     if settings.discovery is Discovery.SECURE_SUM:
-        usual["epsilon"] = settings.whole_epsilon
+        usual["epsilon"] = settings.phone_epsilon
     elif settings.budget is None and settings.epsilon is None:
         usual["budget"] = BUDGETS[geometry_of(settings.data)]
     return dataclasses.replace(settings, **usual)

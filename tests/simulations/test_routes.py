@@ -22,10 +22,16 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.dashboard.wording import real
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import results_differing
-from earshot_simulations.phases.routes import ROUTES, Routes, Settings
 from earshot_simulations.phases.routes_page import FILES_OF_BOTH, headline, render, write_both
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, result
-from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import (
+    ROUTES,
+    Discovery,
+    PolicyChoice,
+    Routes,
+    Settings,
+    SummationChoice,
+)
 from earshot_simulations.phases.simulation import simulate, simulate_routes
 from earshot_simulations.reporting.words import percent
 

@@ -3,9 +3,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+from collections.abc import Sequence
+from contextlib import closing
 from datetime import date
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,10 +30,17 @@ from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS, WIT
 from earshot_server.phases.costs import together
 from earshot_server.phases.forecast import Refusal, forecast
 from earshot_simulations.commands.simulate import try_it
-from earshot_simulations.phases.environments import notes
-from earshot_simulations.phases.local import whole_budget
-from earshot_simulations.phases.routes import Routes, Settings
-from earshot_simulations.phases.settings import NOISELESS, Discovery, PolicyChoice, geometry_of
+from earshot_simulations.phases.local import CentroidFindings
+from earshot_simulations.phases.run import NOISELESS
+from earshot_simulations.phases.settings import (
+    Discovery,
+    PolicyChoice,
+    Routes,
+    Settings,
+    geometry_of,
+    whole_budget,
+)
+from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import Blobs
 
 LOCAL = Settings(discovery=Discovery.LOCAL)
@@ -77,13 +87,21 @@ def test_no_budget_is_no_noise_worth_the_name() -> None:
     assert min(release.epsilon for release in spent) >= 1e5
 
 
+def notes_on(settings: Settings, p_values: tuple[float, ...] = ()) -> Sequence[str]:
+    """Notes on a run in which places got their names with these p-values."""
+    points = np.empty((0, 2), dtype=np.float32)
+    found = CentroidFindings(label_names=(), points=points, name_p_values=p_values)
+    with closing(open_population(settings)) as population:
+        return settings.notes(population, None, found)
+
+
 def test_phones_of_the_local_route_agree_to_what_it_costs_them_and_the_report_says_so() -> None:
     assert (Settings().agreement, Settings().refusals()) == (PolicyChoice.DEFAULT, ())
     settings = LOCAL
     assert settings.agreement is PolicyChoice.RECORDING
     (refused,) = settings.refusals()
     assert refused.startswith("largest_phone_epsilon: ε of the phase per phone=")
-    note = notes(settings, settings.route, "blobs", None)[0]
+    note = notes_on(settings)[0]
     assert "This protects single recordings, but not phones" in note
     assert refused in note
     settings = dataclasses.replace(settings, policy=PolicyChoice.DEFAULT)
@@ -160,7 +178,7 @@ def test_a_limit_at_a_smaller_delta_refuses_by_what_is_reached_there() -> None:
 def test_notes_say_how_few_names_stand_clear_and_nothing_where_most_do(clear: int) -> None:
     settings = dataclasses.replace(LOCAL, data="soundscapes")
     p_values = (0.001,) * clear + (0.9,) * (6 - clear)
-    said = " ".join(notes(settings, settings.route, "contrast-2", None, p_values))
+    said = " ".join(notes_on(settings, p_values))
     assert ("stands clear of the noise" in said) == (clear < 3)
     few = f"Only {clear}" if clear else "None"
     assert (f"{few} of 6 centroids got a name" in said) == (clear < 3)

@@ -19,8 +19,7 @@ from earshot_models.datasets.opening import open_dataset
 from earshot_models.datasets.splits import folds, split
 from earshot_models.origins import SoundSource
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.phases.provenance import provenance
-from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Settings
 from earshot_simulations.populations import SoundFolder
 from earshot_simulations.probing.seconds import cut
 
@@ -374,11 +373,11 @@ def test_no_source_is_on_both_sides_of_a_simulation(tmp_path: Path) -> None:
 def test_other_classes_or_groups_are_other_sound(tmp_path: Path) -> None:
     layouts.esc50(tmp_path)
     settings = Settings(data=str(tmp_path))
-    before = provenance(settings)["data"]
-    assert provenance(settings)["data"] == before
+    before = settings.provenance()["data"]
+    assert settings.provenance()["data"] == before
     table = tmp_path / "meta" / "esc50.csv"
     table.write_bytes(table.read_bytes().replace(b'"dog"', b'"cat"'))
-    assert provenance(settings)["data"] != before
+    assert settings.provenance()["data"] != before
 
 
 def test_one_file_a_class_is_refused(tmp_path: Path) -> None:

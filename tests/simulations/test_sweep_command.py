@@ -33,7 +33,6 @@ from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed_total
 from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice, sweep
-from earshot_simulations.phases.provenance import OtherVersionError
 from earshot_simulations.phases.run import PHASE_FAILED, Run
 from earshot_simulations.reporting import drawing
 from earshot_simulations.sweeps import page, phase, results
@@ -44,6 +43,7 @@ from earshot_simulations.sweeps.plan import read as read_plan
 from earshot_simulations.sweeps.results import FILES, done
 from earshot_simulations.sweeps.rows import FILE, opened
 from earshot_simulations.sweeps.table import SweepTable
+from earshot_simulations.versions import OtherVersionError
 
 TINY = """
 [settings]
@@ -73,7 +73,7 @@ def described(folder: Path, text: str) -> Path:
 
 def score(settings: Settings) -> float:
     """What the stand-in for a phase comes to: a number that tells all runs apart."""
-    return settings.seed / 8 + settings.whole_epsilon / 1024 + settings.labelled / 64
+    return settings.seed / 8 + settings.phone_epsilon / 1024 + settings.labelled / 64
 
 
 class Simulated:

@@ -17,9 +17,8 @@ from support.examples import examples
 
 from earshot_protocol import distribution
 from earshot_protocol.phases import discovery_budget
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED
-from earshot_simulations.phases.settings import Discovery, PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.sweeps import phase, sweep
 from earshot_simulations.sweeps.estimate import SHARE, estimate, paired
 from earshot_simulations.sweeps.phase import NOTHING, SIMULATED, centroid_accuracy

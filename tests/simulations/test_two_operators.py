@@ -14,7 +14,8 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations import Settings, SummationChoice, result, simulate
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.phases.settings import NOISELESS, PhaseSettings
+from earshot_simulations.phases.run import NOISELESS
+from earshot_simulations.phases.settings import PhaseSettings
 from earshot_simulations.populations import Blobs
 
 BOTH = SummationChoice.TWO_OPERATORS

@@ -17,7 +17,7 @@ from earshot_simulations import (
     Settings,
     SummationChoice,
 )
-from earshot_simulations.phases.settings import NOISELESS
+from earshot_simulations.phases.run import NOISELESS
 from earshot_simulations.populations import LiftedBlobs
 from earshot_studies.liebenow.at_once.crowd import discover
 from earshot_studies.liebenow.at_once.heard import HeardByAll

@@ -8,7 +8,7 @@ import pytest
 from support.reproduced import reproduced
 
 from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice, simulate
-from earshot_simulations.phases.settings import NOISELESS
+from earshot_simulations.phases.run import NOISELESS
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 from earshot_studies.liebenow import crowds
 from earshot_studies.liebenow.at_once.phase import at_once

@@ -9,13 +9,13 @@ import pytest
 
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_server.discovery.optics import NothingFoundError, Optics
-from earshot_simulations.phases.local import whole_budget
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.settings import (
     NO_NOISE,
     Discovery,
     PolicyChoice,
+    Settings,
     SummationChoice,
+    whole_budget,
 )
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,

@@ -207,7 +207,7 @@ def test_notes_say_what_contenders_spend_and_where_they_cluster(tmp_path: Path) 
     said = " ".join(BUDGETS_DESCRIBED.split())
     assert f"for blobs steps add up to ε = {whole:g} per recording" in said
     sums = setup.arm(SECURE_SUM, "blobs", {}).phases[0]
-    assert f"for secure-sum ε = {sums.whole_epsilon:g} per phone" in said
+    assert f"for secure-sum ε = {sums.phone_epsilon:g} per phone" in said
     sound = replace(blobs, data="sound").projected
     assert f"projection of {sound} dimensions" in " ".join(DESCRIBED.split())
 

@@ -19,7 +19,7 @@ from earshot_models.generators.checkpoint import Checkpoint
 from earshot_models.votes.tally import journal as labellings
 from earshot_models.votes.tally.interface import Answers
 from earshot_protocol import journal
-from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Settings
 from earshot_simulations.sweeps import rows
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured

@@ -17,12 +17,12 @@ from earshot_simulations.engine.interface import AGREES, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases.kept import MEASURED
 from earshot_simulations.phases.labelling import LabellingSettings
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import DIGEST, Run, result
 from earshot_simulations.phases.settings import (
     Discovery,
     PhaseSettings,
     PolicyChoice,
+    Settings,
     SummationChoice,
 )
 from earshot_simulations.populations import Population

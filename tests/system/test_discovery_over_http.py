@@ -17,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.discovery_phase import by_plain_addition
 from support.networked import ServerProcess, await_
+from support.parameters import discovery_parameters
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -26,8 +27,8 @@ from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import Invite, StartPhase
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.messages import Wait
-from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import DELTA, LABEL_SHARE, SUMS, noises
+from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.discovery_budget import SUMS, affordable
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.processes.embedded import embedded
@@ -41,29 +42,17 @@ KEY = bytes(range(32))
 _THREADS = 8
 """A phone each at a time: more would wait for the same two cores."""
 PLACES = unit_rows(np.random.default_rng(7).standard_normal((len(CLASSES), DIMENSIONS)))
-_NOISE = noises(
+PARAMETERS = affordable(
+    discovery_parameters(
+        phones=PHONES,
+        labels=CLASSES,
+        encoder=ENCODER.name,
+        start=CentroidSet.of(np.random.default_rng(8).standard_normal((CELLS, DIMENSIONS))),
+        sums=SUMS,
+        # Nobody vanishes for good: no step may end by its deadline, however slow the machine is.
+        step_seconds=3600.0,
+    ),
     2.0,
-    DELTA,
-    sums=SUMS,
-    label_share=LABEL_SHARE,
-    cells=CELLS,
-    dimensions=DIMENSIONS,
-    rows=len(CLASSES),
-)
-PARAMETERS = DiscoveryParameters(
-    phones=PHONES,
-    labels=CLASSES,
-    dropout=0.1,
-    corrupted=0.05,
-    encoder=ENCODER.name,
-    start=CentroidSet.of(np.random.default_rng(8).standard_normal((CELLS, DIMENSIONS))),
-    most_cells=CELLS,
-    sums=SUMS,
-    cells_noise=_NOISE.cells,
-    labels_noise=_NOISE.labels,
-    rows=len(CLASSES),
-    # Nobody vanishes for good: no step may end by its deadline, however slow the machine is.
-    step_seconds=3600.0,
 )
 
 

@@ -17,9 +17,8 @@ from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.auditing import page as audit_page
 from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Technique
 from earshot_simulations.phases import report
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.routes_page import write_both
-from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.phases.simulation import simulate, simulate_routes
 from earshot_simulations.sweeps.results import sweep
 

@@ -8,9 +8,8 @@ import pytest
 from support import dashboard_browser
 from support.accessibility import check_accessible
 
-from earshot_simulations.phases.routes import Routes, Settings
 from earshot_simulations.phases.routes_page import write_both
-from earshot_simulations.phases.settings import PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import PolicyChoice, Routes, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate_routes
 
 

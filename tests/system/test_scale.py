@@ -12,8 +12,7 @@ from support.steps import STEPS
 
 from earshot_simulations.benchmarks.secure_sum import benchmark
 from earshot_simulations.engine.course import DISCOVER
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.phases.simulation import simulate
 
 pytestmark = pytest.mark.slow

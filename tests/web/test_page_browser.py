@@ -32,13 +32,13 @@ from earshot_models.soundscapes import synthesize
 from earshot_protocol.api import Invite, StartPhase
 from earshot_protocol.encoder_file import read
 from earshot_protocol.messages import Wait
-from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phone_link import PhoneLink
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import packaged
 from earshot_protocol.wire import Ending
 from earshot_server.credentials import Credentials
-from earshot_server.phases.proposal import Asked, discovery_parameters
+from earshot_server.phases.options import PhaseOptions, of_encoder
 
 RATE = 48_000
 HERE, OTHERS = "machine hum", ("birds", "rain")
@@ -399,11 +399,16 @@ class Crowd:
             line.close()
 
 
+def _parameters(asked: PhaseOptions) -> DiscoveryParameters:
+    encoder = read(packaged("contrast-2"))
+    return asked.discovery_parameters(encoder.card.name, of_encoder(encoder))
+
+
 @pytest.mark.slow
 def test_a_page_hears_takes_part_and_gets_names_and_forgets(
     chromium: Browser, operators: Operators, tmp_path: Path
 ) -> None:
-    asked = Asked(
+    asked = PhaseOptions(
         phones=PHONES,
         labels=(HERE, *OTHERS),
         dropout=0.05,
@@ -416,7 +421,7 @@ def test_a_page_hears_takes_part_and_gets_names_and_forgets(
             assert "No place with a published name" in listened(page, HERE)
         go(page, "part")
         page.locator("[data-do=part]").click()
-        parameters = discovery_parameters(asked, read(packaged("contrast-2")))
+        parameters = _parameters(asked)
         phase = operators.server.operator().start(StartPhase(parameters=parameters))
         await_(crowd.visit, "the crowd", 300)
         expect(page.locator(f"body[data-ended='{phase}']")).to_be_visible()
@@ -474,14 +479,14 @@ def test_a_page_hears_takes_part_and_gets_names_and_forgets(
 def test_a_group_that_is_too_small_is_refused_until_its_reader_agrees(
     chromium: Browser, operators: Operators
 ) -> None:
-    asked = Asked(
+    asked = PhaseOptions(
         phones=3, labels=("kitchen", "park"), sums=0, summation=SummationName.TWO_OPERATORS
     )
     with opened(chromium) as (page, _), contextlib.ExitStack() as others:
         joined(page, operators.link())
         go(page, "part")
         page.locator("[data-do=part]").click()
-        parameters = discovery_parameters(asked, read(packaged("contrast-2")))
+        parameters = _parameters(asked)
         start = StartPhase(parameters=parameters, anyway=True)
         phase = operators.server.operator().start(start)
         pages = [page]

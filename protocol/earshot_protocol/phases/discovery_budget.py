@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import msgspec
+
 from earshot_protocol import checks, start_centroids
-from earshot_protocol.phases.discovery import MOST_SUMS
+from earshot_protocol.phases.discovery import MOST_KINDS, MOST_SUMS, DiscoveryParameters
 from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.conversions import zcdp_rho
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.voting.vectors import COUNTS
 
 EPSILON, DELTA = 2.0, 1e-6
 """Cost of a whole phase, per phone."""
@@ -58,13 +58,6 @@ def cell_counts(
     return CellCounts(cells, checks.whole("most_cells", room, cells, start_centroids.MOST))
 
 
-class NoiseMultipliers(NamedTuple):
-    """Noise multipliers of a phase's sums."""
-
-    cells: float
-    labels: float
-
-
 def usual_cells(phones: int, epsilon: float, delta: float) -> int:
     """Return the default number of start centroids: 20, or 40 where crowd and budget bear it.
 
@@ -79,46 +72,41 @@ def usual_cells(phones: int, epsilon: float, delta: float) -> int:
     return _MANY if phones * math.sqrt(rho) >= _CROWDED else _FEW
 
 
-def noises(
+def levels(parameters: DiscoveryParameters) -> int:
+    """Return how many rows of the sum of labels a recording adds to."""
+    return 1 + (parameters.rows > len(parameters.labels))
+
+
+def affordable(
+    parameters: DiscoveryParameters,
     epsilon: float,
-    delta: float,
-    *,
-    sums: int,
-    label_share: float,
-    cells: int,
-    dimensions: int,
-    rows: int,
-    levels: int = 1,
+    label_share: float = LABEL_SHARE,
     unit: Unit = Unit.PHONE,
-    summation: SummationName = SummationName.BELL,
-) -> NoiseMultipliers:
-    """Return the least noise with which a whole phase is (ε, δ)-private.
+) -> DiscoveryParameters:
+    """Return the same phase with the least noise with which all of it is (ε, δ)-private.
 
     Args:
+        parameters: Parameters of the phase; its noise does not count.
         epsilon: Value of ε for the whole phase.
-        delta: Value of δ for the whole phase.
-        sums: Number of sums of cells, T.
         label_share: Share of the cost, as ρ, for the names; above 0 and below 1.
-        cells: Cells for which the sums have room, k.
-        dimensions: Dimensions in which sound is sorted, d.
-        rows: Rows of the sum of labels, each split by kinds of sound or whole.
-        levels: Rows that one recording adds to.
         unit: Unit in which neighbours differ.
-        summation: Summation, which says whose the noise is.
 
     Raises:
         InvalidParametersError: A value is out of range, or secure sums use up δ.
     """
-    checks.whole("sums", sums, 0, MOST_SUMS)
+    sums = checks.whole("sums", parameters.sums, 0, MOST_SUMS)
+    kinds = checks.whole("kinds", parameters.kinds, 1, MOST_KINDS)
     each = (1 - checks.probability("label_share", label_share)) / max(1, sums)
-    named = dimensions + COUNTS
+    dimensions, named = parameters.dimensions, parameters.label_entries
+    rows = parameters.rows
     *moving, naming = noise_multipliers(
         epsilon,
-        delta,
+        parameters.delta,
         [each] * sums + [label_share],
-        [cells * dimensions] * sums + [rows * named],
+        [parameters.most_cells * dimensions] * sums + [rows * kinds * named],
         unit,
-        [dimensions] * sums + [levels * named],
-        summation.survivors,
+        [dimensions] * sums + [levels(parameters) * named],
+        parameters.summation.survivors,
     )
-    return NoiseMultipliers(moving[0] if moving else naming, naming)
+    moved = moving[0] if moving else naming
+    return msgspec.structs.replace(parameters, cells_noise=moved, labels_noise=naming)

@@ -14,7 +14,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.voting.teacher_ballots import Agreement, Ballot, OneHot
 from earshot_protocol.voting.vote_sums import VoteSum
 
-EPSILON, DELTA = 2.0, 1e-6
+EPSILON = 2.0
 """Cost of a whole phase, per phone of weight 1."""
 CHECK_SHARE = 0.5
 """Share of the phase's cost, as ρ of zero-concentrated privacy, that the check gets: the noise of

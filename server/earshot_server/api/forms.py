@@ -29,7 +29,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 from earshot_server.dashboard import prospects
 from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import check_possible
-from earshot_server.phases.proposal import Asked, discovery_parameters
+from earshot_server.phases.options import PhaseOptions, of_encoder
 
 LONGEST_REASON = 200
 _T = TypeVar("_T")
@@ -298,11 +298,10 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
         filled.errors["labels"] = str(error)
         return None
     try:
-        options = Asked(phones=phones, epsilon=epsilon, labels=classes, summation=summation)
-        parameters = discovery_parameters(
-            sittings.seated(options) if sitting else options,
-            read_encoder(packaged(DEFAULT_ENCODER)),
-        )
+        options = PhaseOptions(phones=phones, epsilon=epsilon, labels=classes, summation=summation)
+        options = sittings.seated(options) if sitting else options
+        encoder = read_encoder(packaged(DEFAULT_ENCODER))
+        parameters = options.discovery_parameters(encoder.card.name, of_encoder(encoder))
         asked = StartPhase(
             parameters=msgspec.structs.replace(
                 parameters,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,6 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_protocol.secure_sum.interface import SummationName
@@ -22,14 +21,20 @@ from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.dashboard.wording import counted, real
-from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wanted, proposed
+from earshot_server.phases.options import (
+    CellOptions,
+    Discovery,
+    PhaseOptions,
+    given,
+    names,
+    refuse_others,
+)
+from earshot_server.phases.proposal import Proposal, StepShare, proposed
 
 app = App()
 
-_OWN = {
-    Discovery.SECURE_SUM: {"cells", "most_cells", "sums", "label_share", "finer", "kinds"},
-    Discovery.LOCAL: {"recordings"},
-}
+SECURE_SUM, LOCAL = (f"--discovery {route}" for route in Discovery)
+_OWN = {SECURE_SUM: names(CellOptions) | {"finer"}, LOCAL: {"recordings"}}
 """Options that only one of the routes has."""
 _UNITS = {
     Unit.PHONE: "one phone (its part against zeros)",
@@ -41,10 +46,11 @@ _UNITS = {
 @app.default
 def budget(
     *,
-    wanted: Annotated[Wanted, Parameter(name="*")],
+    asked: Annotated[PhaseOptions, Parameter(name="*")],
     labels: Labels = None,
     hierarchy: Path | None = None,
     unit: Unit | None = None,
+    any_delta: bool = False,
     as_json: AsJson = False,
 ) -> None:
     """Split a privacy budget over the steps of a phase, and say what it buys.
@@ -52,55 +58,43 @@ def budget(
     Args:
         hierarchy: JSON file of classes, and for each the choices that polls offer.
         unit: Unit that is protected; by default a phone, with --discovery local a recording.
+        any_delta: Accept a δ of 1/phones or more.
     """
-    local = wanted.discovery is Discovery.LOCAL
-    other = Discovery.SECURE_SUM if local else Discovery.LOCAL
-    given = {each.name for each in fields(wanted) if getattr(wanted, each.name) != each.default}
-    strange = sorted(f"--{name.replace('_', '-')}" for name in _OWN[other] & given)
-    if strange:
-        raise InvalidInputError(
-            f"{', '.join(strange)}: not for --discovery {wanted.discovery}, but for --discovery "
-            f"{other}; leave it out, or choose that"
-        )
+    route = asked.discovery or Discovery.SECURE_SUM
+    chosen = given(asked, PhaseOptions(phones=asked.phones))
+    refuse_others(chosen, f"--discovery {route}", _OWN)
     classes, choices = asked_hierarchy(labels, hierarchy)
-    wanted = replace(
-        wanted,
-        unit=unit or (Unit.RECORDING if local else Unit.PHONE),
-        labels=classes,
-        choices=choices,
-    )
-    parameters, proposal = proposed(wanted)
+    asked = replace(asked, discovery=route, labels=classes, choices=choices)
+    unit = unit or (Unit.RECORDING if route is Discovery.LOCAL else Unit.PHONE)
+    parameters, proposal = proposed(asked, unit, any_delta=any_delta)
     if as_json:
         said = {
-            "wanted": wanted,
+            "wanted": {**vars(asked), "unit": unit, "any_delta": any_delta},
             "proposal": proposal,
             "verdict": verdict(parameters, proposal.refusals),
         }
         print(msgspec.json.encode(said).decode())
     else:
-        options = {
-            **_shared(wanted),
-            "labels": labels,
-            "hierarchy": hierarchy,
-            "cells": wanted.cells,
-            "most-cells": wanted.most_cells,
-        }
-        print("\n".join([*_lines(wanted, parameters, proposal), _start(options, proposal)]))
+        lines = _lines(asked, unit, parameters, proposal)
+        options = {**_shared(asked, chosen), "labels": labels, "hierarchy": hierarchy}
+        print("\n".join([*lines, _start(options, proposal)]))
 
 
-def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[str]:
+def _lines(
+    wanted: PhaseOptions, unit: Unit, parameters: Parameters, proposal: Proposal
+) -> list[str]:
     """Describe the proposal, for a terminal."""
     return [
         f"{counted(wanted.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
         "stay and be honest (--dropout, --corrupted)",
-        f"ε = {_real(proposal.prices[wanted.unit.value].epsilon)} at δ = {real(wanted.delta)}, for "
-        f"{_UNITS[wanted.unit]}, is split like this:",
+        f"ε = {_real(proposal.prices[unit.value].epsilon)} at δ = {real(wanted.delta)}, for "
+        f"{_UNITS[unit]}, is split like this:",
         *(_step(each) for each in proposal.steps),
         f"a phase costs, and {proposal.phases_a_year} of them in a year together",
         *(
-            f"  {_UNITS[unit]:<40}  ε = {_real(price.epsilon):<9}  "
+            f"  {_UNITS[each]:<40}  ε = {_real(price.epsilon):<9}  "
             f"ε = {_real(price.yearly_epsilon)}"
-            for unit, price in ((unit, proposal.prices[unit.value]) for unit in _UNITS)
+            for each, price in ((each, proposal.prices[each.value]) for each in _UNITS)
         ),
         *_dearer(proposal),
         *prospects.prototype_lines(parameters),
@@ -123,7 +117,7 @@ def _step(each: StepShare) -> str:
     return f"{line}  noise on an entry like that of {real(each.deviation)} phones"
 
 
-def _sight(wanted: Wanted, proposal: Proposal) -> list[str]:
+def _sight(wanted: PhaseOptions, proposal: Proposal) -> list[str]:
     if proposal.needed is None:
         return []
     needed, shared = counted(proposal.needed, "phone"), proposal.environments
@@ -155,23 +149,24 @@ def _refusals(proposal: Proposal) -> list[str]:
     ]
 
 
-def _shared(wanted: Wanted) -> dict[str, object]:
+def _shared(asked: PhaseOptions, chosen: Collection[str]) -> dict[str, object]:
     """Return the options that `earshot phase start` has as well, except for ε."""
     shared: dict[str, object] = {
-        "phones": wanted.phones,
-        "discovery": wanted.discovery.value,
-        "dropout": wanted.dropout,
-        "corrupted": wanted.corrupted,
-        "delta": wanted.delta,
-        "summation": None if wanted.summation is SummationName.BELL else wanted.summation.value,
+        "phones": asked.phones,
+        "discovery": asked.discovery,
+        "dropout": asked.dropout,
+        "corrupted": asked.corrupted,
+        "delta": asked.delta,
+        "summation": None if asked.summation is SummationName.BELL else asked.summation,
     }
-    if wanted.discovery is Discovery.LOCAL:
-        return shared | {"recordings": wanted.recordings}
+    if asked.discovery is Discovery.LOCAL:
+        return shared | {"recordings": asked.recordings}
+    shown = {"sums", "label_share", *chosen}
+    own = dict.fromkeys(each.name for each in fields(PhaseOptions))
     return shared | {
-        "sums": wanted.sums,
-        "label-share": wanted.label_share,
-        "finer": wanted.finer or None,
-        "kinds": wanted.kinds if wanted.kinds > 1 else None,
+        name.replace("_", "-"): getattr(asked, name)
+        for name in own
+        if name in shown & _OWN[SECURE_SUM]
     }
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_server.phases.proposal import Asked
+from earshot_server.phases.options import PhaseOptions
 
 GATHER_SECONDS = 600.0
 """Seconds in which phones may join, unless an operator lets the phase begin before."""
@@ -23,10 +23,10 @@ SUMS = 0
 """Sums of cells before that of labels."""
 _LEAST = 3
 """Fewest phones of any phase."""
-_Asked = TypeVar("_Asked", bound=Asked)
+_Options = TypeVar("_Options", bound=PhaseOptions)
 
 
-def seated(asked: _Asked) -> _Asked:
+def seated(asked: _Options) -> _Options:
     """Return the options of a phase as a sitting has them."""
     return replace(asked, summation=SummationName.TWO_OPERATORS, sums=SUMS)
 

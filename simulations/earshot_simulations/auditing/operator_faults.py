@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import noises
+from earshot_protocol.phases.discovery_budget import affordable
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.prio3.prio3 import Prio3Multihot
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
@@ -45,7 +45,6 @@ from earshot_simulations.auditing.decisions import decisions_check
 from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.operators import noise_checks, noise_words, sums_of_operators
 from earshot_simulations.auditing.plans import PHASES, differences_of
-from earshot_simulations.auditing.proofs import DELTA
 from earshot_simulations.auditing.proved_ballots import WeakProofs, audit_proved_ballots
 from earshot_simulations.auditing.vectors import STEP, spread
 from earshot_simulations.auditing.votes import worst
@@ -264,8 +263,10 @@ def _most(noise: NoiseOfOperators) -> int:
 
 def _noise_of_one_sum(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
     """Draw as for a phase that has one sum of cells, of twice the length, and not two."""
-    noise = noises(2.0, DELTA, sums=1, label_share=0.5, cells=40, dimensions=16, rows=3)
-    return WholeGaussian.of((noise.cells * GRID) ** 2).drawn(parameters.length)
+    agreed = PHASES["secure-sum route"]
+    assert isinstance(agreed, DiscoveryParameters)  # noqa: S101
+    alone = affordable(msgspec.structs.replace(agreed, sums=1, most_cells=40), 2.0, 0.5)
+    return WholeGaussian.of((alone.cells_noise * GRID) ** 2).drawn(parameters.length)
 
 
 def _share(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:

@@ -74,19 +74,7 @@ _LEARNING = PhaseParameters(
 def _discovery(summation: SummationName, sums: int, *, choices: bool, kinds: int) -> Parameters:
     """Return a phase of the secure-sum route, by its sums of cells and rows of labels."""
     labels = neighbours.with_choices(_LABELS) if choices else LabelHierarchy.flat(_LABELS)
-    rows = len(rows_of(labels))
-    noise = discovery_budget.noises(
-        2.0,
-        1e-6,
-        sums=sums,
-        label_share=1 / (_SUMS + 1),
-        cells=_CELLS,
-        dimensions=_DIMENSIONS,
-        rows=rows * kinds,
-        levels=1 + choices,
-        summation=summation,
-    )
-    return DiscoveryParameters(
+    parameters = DiscoveryParameters(
         phones=1000,
         labels=_LABELS,
         encoder="points",
@@ -95,15 +83,16 @@ def _discovery(summation: SummationName, sums: int, *, choices: bool, kinds: int
         ),
         most_cells=_CELLS,
         sums=sums,
-        cells_noise=noise.cells,
-        labels_noise=noise.labels,
-        rows=rows,
+        cells_noise=1.0,
+        labels_noise=1.0,
+        rows=len(rows_of(labels)),
         kinds=kinds,
         hierarchy=labels.digest if choices else b"",
         dropout=0.05,
         corrupted=0.05,
         summation=summation,
     )
+    return discovery_budget.affordable(parameters, 2.0, 1 / (_SUMS + 1))
 
 
 def _labelling(summation: SummationName) -> Parameters:

@@ -21,15 +21,19 @@ from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import Growth, growth
 from earshot_simulations.benchmarks.machine import machine
 from earshot_simulations.phases.environments import EnvironmentFindings
-from earshot_simulations.phases.provenance import check_version
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import Run
 from earshot_simulations.phases.secure_sum import CellFindings
-from earshot_simulations.phases.settings import EngineChoice, PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import (
+    EngineChoice,
+    PolicyChoice,
+    Settings,
+    SummationChoice,
+)
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.sweeps.sweep import Measure, Phase
 from earshot_simulations.temporary import TemporaryFolder
+from earshot_simulations.versions import check_version
 from earshot_simulations.workers import spawned
 
 PER_PHONE: Mapping[str, str] = {

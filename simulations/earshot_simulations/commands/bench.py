@@ -14,8 +14,7 @@ from cyclopts import App, Parameter
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery, EngineChoice, SummationChoice
+from earshot_simulations.phases.settings import Discovery, EngineChoice, Settings, SummationChoice
 
 app = App(name="bench", help="Measure beside a peer and the physical floor, in one run.")
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -22,21 +22,22 @@ from earshot_protocol.phases import learning_budget
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost
 from earshot_protocol.progress import Progress
 from earshot_server.dashboard.spending import dearer_recording
-from earshot_server.discovery.route import Discovery
+from earshot_server.phases.options import Discovery, given, refuse_others, spelled
 from earshot_simulations.engine.states import NO_ROOM
 from earshot_simulations.phases.labelling import LabellingSettings
-from earshot_simulations.phases.local import NO_BUDGET, whole_budget
-from earshot_simulations.phases.routes import ROUTES, Routes, Settings, in_words
-from earshot_simulations.phases.run import PhaseFindings
+from earshot_simulations.phases.run import INFINITE, NOISELESS, UNPROTECTED, PhaseFindings
 from earshot_simulations.phases.settings import (
     BLOBS,
-    INFINITE,
-    NOISELESS,
+    NO_BUDGET,
     ROUTE,
+    ROUTES,
     SOUNDSCAPES,
-    UNPROTECTED,
     WHERE,
     PhaseSettings,
+    Routes,
+    Settings,
+    in_words,
+    whole_budget,
 )
 from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
 from earshot_simulations.reporting.words import real
@@ -121,7 +122,7 @@ def simulate(
         overwrite: Replace these files where --out has them.
         as_json: Print result.json, or those of both routes, and nothing else.
     """
-    said = _given(settings) | ({"budget"} if budget is not None else set())
+    said = given(settings, _DEFAULT) | ({"budget"} if budget is not None else set())
     if repeat is not None:
         others = {"config": config, "discovery": discovery}
         beside = said | {name for name, value in others.items() if value is not None}
@@ -130,7 +131,13 @@ def simulate(
         _repeated(repeat, beside - WHERE - _FILES, where, moved, out, overwrite, as_json)
         return
     silent = budget is not None and budget.strip() == NO_BUDGET
-    routes = _routes(said - {"budget"} if silent else said, discovery)
+    routes = discovery or Routes.SECURE_SUM
+    refuse_others(
+        said - {"budget"} if silent else said,
+        f"--discovery {routes}",
+        {f"--discovery {route}": own.options for route, own in ROUTES.items()},
+        *(f"--discovery {route}" for route in routes.each),
+    )
     if budget is not None:
         if settings.epsilon is not None and (silent or routes is not Routes.BOTH):
             raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
@@ -206,33 +213,6 @@ def _check_data(settings: PhaseSettings[Any], default: int) -> None:
             "so leave it out"
         )
     list_dataset(Path(settings.data)).check_classes()
-
-
-def _given(settings: Settings) -> set[str]:
-    """Return the settings that are not the default ones."""
-    return {
-        each.name
-        for each in fields(Settings)
-        if getattr(settings, each.name) != getattr(_DEFAULT, each.name)
-    }
-
-
-def _routes(said: AbstractSet[str], discovery: Routes | None) -> Routes:
-    """Return the routes that are asked for, by default the one by secure sums.
-
-    Raises:
-        InvalidInputError: An option of another route is given.
-    """
-    chosen = discovery or Routes.SECURE_SUM
-    for route, own in ROUTES.items():
-        others = said & own.options
-        if others and route not in chosen.each:
-            named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
-            raise InvalidInputError(
-                f"{named}: not for --discovery {chosen}, but for --discovery {route}; leave it "
-                "out, or choose that"
-            )
-    return chosen
 
 
 def try_it(routes: Routes) -> str:
@@ -396,7 +376,7 @@ def _counted(figures: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value if discovery == own else None
         for discovery, route in ROUTES.items()
-        for name, value in route.counted(figures).items()
+        for name, value in route.found.counts_of(figures).items()
     }
 
 
@@ -426,7 +406,7 @@ def _repeated(
         SystemExit: The result differs; the status is 1.
     """
     if others:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(others))
+        named = ", ".join(map(spelled, sorted(others)))
         raise InvalidInputError(
             f"{named}: not with --repeat, which "
             f"takes all settings from {kept}; leave it out, or run without --repeat"

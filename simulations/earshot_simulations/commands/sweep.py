@@ -62,8 +62,7 @@ def sweep(
 
 
 def _plain(found: SweepTable) -> dict[str, Any]:
-    from earshot_simulations.phases.run import plain
-    from earshot_simulations.phases.settings import INFINITE
+    from earshot_simulations.phases.run import INFINITE, plain
 
     columns = {metric: found.estimates(metric) for metric in found.metrics}
     return {

@@ -1,47 +1,32 @@
-"""Both routes to environments: what a phase of either finds, its scores, and how a report shows it.
+"""Findings of a phase on either route to environments: their scores, and how a report shows them.
 
 `local` and `secure_sum` have what only one of them has.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import nearest
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.named_centroids import NamedCentroids
-from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import Places
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.privacy.significance import LEVEL, are_clear
-from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.discovery.merging import grouped
-from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
-from earshot_simulations.phases.run import PhaseFindings, Run
-from earshot_simulations.phases.settings import (
-    BLOBS,
-    SOUNDSCAPES,
-    UNPROTECTED,
-    EngineChoice,
-    OfEitherRoute,
-    PhaseSettings,
-    PolicyChoice,
-    SummationChoice,
-)
-from earshot_simulations.populations import Blobs, LiftedBlobs, Population, Recordings
+from earshot_simulations.phases.run import UNPROTECTED, PhaseFindings, Run
+from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.charts import histogram
 from earshot_simulations.reporting.drawing import Picture
@@ -54,15 +39,8 @@ Labels = npt.NDArray[np.int64]
 NOBODY = -1
 """Label in `EnvironmentFindings.labels` of an unnamed place."""
 
-UNHEARD = (
-    "(contrast-2's recipe with 1,500 steps, two folds of ESC-10, 500 phones of 50 recordings; "
-    "docs/encoders.md)"
-)
-"""Setting in which real sound was measured."""
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
-_MOSTLY = 0.5
-"""Share of clearly named places from which on a note has nothing to add."""
 ATTACKS = {
     "poisoning": "heard nothing but a place that nobody else heard, and sent it without noise",
     "ballot_stuffing": "cast ballots as large as a sum can carry, without noise",
@@ -238,6 +216,34 @@ class EnvironmentFindings(PhaseFindings):
     cell_ari: float | None = None
     unknown: float | None = None
 
+    @classmethod
+    def of(cls, population: Population, course: Course, seed: int) -> Self:
+        """Return what phones heard, published and voted so far."""
+        if not course.at:
+            nothing = np.empty((0, population.dimensions), np.float32)
+            return cls(label_names=population.labels, points=nothing)
+        sample, state = heard_by_some(population, seed), course.coordinator.state
+        known = cls.known(state)
+        result = course.coordinator.result() if state.step == PUBLISHED else None
+        if isinstance(result, NamedCentroids):
+            known |= vars(score(result, sample, population.held_out()))
+        return cls(
+            label_names=population.labels,
+            points=sample.points[:_PICTURED_POINTS],
+            scenes=sample.scenes[:_PICTURED_POINTS],
+            **known,
+        )
+
+    @staticmethod
+    @abstractmethod
+    def known(state: object) -> dict[str, Any]:
+        """Return what the server's part of a phase knows so far, as fields of the findings."""
+
+    @staticmethod
+    @abstractmethod
+    def counts_of(figures: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the counts of a `result.json`, as its summary names them."""
+
     @property
     def names(self) -> tuple[str | None, ...]:
         """Label of each kept place; None where it may be noise, or before the vote."""
@@ -405,10 +411,10 @@ class EnvironmentFindings(PhaseFindings):
         ]
 
 
-def heard_by_some(settings: PhaseSettings[Any], population: Population) -> Recordings:
+def heard_by_some(population: Population, seed: int) -> Recordings:
     """Return the recordings of some phones: enough to score and to draw."""
-    generator = np.random.default_rng([settings.seed, 0x5])
-    some = generator.permutation(settings.phones)[:_PICTURED_PHONES]
+    generator = np.random.default_rng([seed, 0x5])
+    some = generator.permutation(population.phones)[:_PICTURED_PHONES]
     sample = [population.recordings(int(phone)) for phone in some]
     mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
     return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
@@ -425,173 +431,3 @@ def _in_both_units(costs: Mapping[Unit, Cost]) -> str:
         + (" (vacuous)" if is_vacuous(costs[unit]) else "")
         for unit in (Unit.RECORDING, Unit.PHONE)
     )
-
-
-S = TypeVar("S", bound=OfEitherRoute)
-
-
-class Route(ABC, Generic[S]):
-    """A route, as settings and pages of either one ask it.
-
-    Attributes:
-        discovery: Name of the route.
-        settings: Settings of a phase on the route.
-        found: Type of what a phase on the route finds.
-        dimensions: Dimensions in which sound is clustered by default.
-        agreement: Policy that phones agree to by default.
-        blobs: Population of generated points.
-        vote: Largest amount that an honest input adds to an entry of a secure sum.
-        real_sound: Result on real sound, to compare with figures on synthesized scenes.
-        texts: Readers of options that are tables, and one word on the command line.
-    """
-
-    discovery: Discovery
-    settings: type[S]
-    found: type[EnvironmentFindings]
-    dimensions: int
-    agreement: PolicyChoice
-    blobs: type[Blobs] = LiftedBlobs
-    vote: int = 1
-    real_sound: str
-    texts: Mapping[str, Callable[[str], Any]] = {}
-
-    @property
-    def options(self) -> frozenset[str]:
-        """Names of the settings that only this route has."""
-        shared = {each.name for each in fields(OfEitherRoute)}
-        return frozenset(each.name for each in fields(self.settings)) - shared
-
-    def check(self, settings: S) -> None:
-        """Refuse settings of this route that contradict each other.
-
-        Raises:
-            InvalidParametersError: Some settings contradict each other.
-        """
-
-    def usual(self, data: str) -> dict[str, Any]:
-        """Return the tables that are open by default, as they are filled in for some data."""
-        del data
-        return {}
-
-    @abstractmethod
-    def filled(self, settings: S) -> dict[str, object]:
-        """Return the open settings that the route fills in, as `result.json` has them."""
-
-    @abstractmethod
-    def any_parameters(self, settings: S, dimensions: int) -> Parameters:
-        """Return the parameters of a phase over any population, in these dimensions."""
-
-    @abstractmethod
-    def parameters(self, settings: S, population: Population) -> Parameters:
-        """Return the parameters of a phase over this population."""
-
-    @abstractmethod
-    def fields(self, state: object) -> dict[str, Any]:
-        """Return what the server's part of a phase knows so far, as fields of `found`."""
-
-    def outcome(self, settings: Any, population: Population, course: Course) -> EnvironmentFindings:
-        """Return what phones heard, published and voted so far."""
-        if not course.at:
-            nothing = np.empty((0, population.dimensions), np.float32)
-            return self.found(label_names=population.labels, points=nothing)
-        sample, state = heard_by_some(settings, population), course.coordinator.state
-        known = self.fields(state)
-        result = course.coordinator.result() if state.step == PUBLISHED else None
-        if isinstance(result, NamedCentroids):
-            known |= vars(score(result, sample, population.held_out()))
-        return self.found(
-            label_names=population.labels,
-            points=sample.points[:_PICTURED_POINTS],
-            scenes=sample.scenes[:_PICTURED_POINTS],
-            **known,
-        )
-
-    @abstractmethod
-    def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the counts of a `result.json`, as its summary names them."""
-
-
-def check_sound(settings: PhaseSettings[Any]) -> None:
-    """Refuse an encoder of points, and an address without a cluster.
-
-    Raises:
-        InvalidParametersError: Either is given; the message says which.
-    """
-    if settings.encoder is not None and settings.data == BLOBS:
-        raise InvalidParametersError(
-            f"encoder={settings.encoder}: blobs are points already; an encoder is for soundscapes "
-            "or a folder of sound"
-        )
-    if settings.address is None:
-        return
-    if settings.engine is not EngineChoice.RAY:
-        raise InvalidParametersError(
-            f"address={settings.address}: only --engine {EngineChoice.RAY} runs at an address"
-        )
-    host, _, port = settings.address.rpartition(":")
-    if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
-        raise InvalidParametersError(
-            f"address={settings.address}: must be HOST:PORT of a Ray cluster, such as 10.0.0.7:6379"
-        )
-
-
-def notes(
-    settings: PhaseSettings[Any],
-    route: Route[Any],
-    encoder: str,
-    success: Success | None,
-    name_p_values: Sequence[float] = (),
-) -> list[str]:
-    """Return notes on a run, in plain sentences, the most important first.
-
-    Args:
-        settings: Settings of the run.
-        route: Route of the run.
-        encoder: Name of the encoder that phones heard with.
-        success: Success of an adversary; None if there was none.
-        name_p_values: Values as in `EnvironmentFindings.name_p_values`; empty if no names were
-            voted for.
-    """
-    said = [f"{UNPROTECTED.capitalize()}."] if settings.noiseless else []
-    refusals = settings.refusals()
-    if refusals and settings.agreement is PolicyChoice.RECORDING:
-        said.append(
-            "This protects single recordings, but not phones: they agreed to whatever the "
-            f"phase costs a phone (--policy {PolicyChoice.RECORDING}). A phone with the default "
-            f"policy would not take part: {'; '.join(refusals)}."
-        )
-    elif refusals:
-        said.append(
-            "No phone with the default policy would take part in this phase: "
-            f"{'; '.join(refusals)}."
-        )
-    if settings.summation is SummationChoice.IDEAL:
-        said.append("The secure sum was replaced by plain addition: nothing was protected.")
-    shared = settings.summation.protocol is SummationName.BELL
-    if shared and success is not None and success.controlled > success.expected:
-        said.append(
-            f"An adversary controlled {success.controlled} phones, but noise and graph allow for "
-            f"at most {success.expected:g}: less was protected than this report says."
-        )
-    if settings.data == SOUNDSCAPES and settings.encoder in (None, *SHIPPED_ENCODERS):
-        said.append(
-            "These scenes are synthesized, and the shipped encoder was trained on such scenes: it "
-            "flatters sound that it knows."
-        )
-        said.append(f"{route.real_sound}.")
-    elif settings.data != BLOBS:
-        said.append(
-            f"The figures hold for sound like this and the encoder '{encoder}'. An "
-            "encoder flatters sound that it was trained on, even without labels; the shipped ones "
-            "heard four folds of ESC-10, spoken digits and synthesized scenes, the newer one also "
-            "free sounds."
-        )
-    found = len(name_p_values)
-    clear = sum(are_clear(name_p_values, found))
-    if clear < _MOSTLY * found:
-        few = f"Only {clear}" if clear else "None"
-        said.append(
-            f"{few} of {counted(found, route.found.place)} got a name that stands clear of the "
-            "noise: more phones or a larger ε name more of them."
-        )
-    return said

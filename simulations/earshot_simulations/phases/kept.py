@@ -13,17 +13,18 @@ from earshot_models.datasets.dataset import DatasetError
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.phases.environments import COMPARED, COUNTED
-from earshot_simulations.phases.provenance import check_version, digest, provenance
 from earshot_simulations.phases.report import RESULT
-from earshot_simulations.phases.routes import (
+from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
+from earshot_simulations.phases.settings import (
+    ROUTE,
+    WHERE,
+    Discovery,
     Routes,
     Settings,
     of_others,
     settings_of,
 )
-from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
-from earshot_simulations.phases.settings import ROUTE, WHERE, Discovery
-from earshot_simulations.versions import versions
+from earshot_simulations.versions import check_version, digest, versions
 
 _NEEDED = ("configuration", "provenance", "version", DIGEST)
 
@@ -218,7 +219,7 @@ def repeatable(
     settings = replace(written.settings, **moved or {})
     settings.check()
     try:
-        now = provenance(settings)
+        now = settings.provenance()
     except DatasetError as error:
         raise InvalidInputError(
             f"{file}: {error}; if the sound of the run has moved, say where it is with --data"

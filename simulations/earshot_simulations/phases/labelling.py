@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-import msgspec
 import numpy as np
 
 from earshot_client.voters import NearestRecordings
@@ -19,11 +17,11 @@ from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.outcomes import answer_of
-from earshot_server.phases.labelling import usual_threshold
+from earshot_server.phases.options import VoteOptions
 from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
-from earshot_simulations.phases.settings import BLOBS, PhaseSettings, PolicyChoice, SummationChoice
-from earshot_simulations.populations import Heterogeneity, Population, Recordings
+from earshot_simulations.phases.settings import CrowdSettings, PhaseSettings, PolicyChoice
+from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.reporting.words import chance, counted, optional, percent, real, whole
 
 _SAMPLES = 0xD
@@ -198,53 +196,22 @@ def _share(right: Any) -> float | None:
 # ---------------------------------------------------------------------------------------- settings
 
 
-@dataclass(frozen=True)
-class LabellingSettings(PhaseSettings[LabelFindings]):
+@dataclass(frozen=True, kw_only=True)
+class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]):
     """The settings of one simulated labelling phase, named like the command's options.
 
     Attributes:
-        phones: Phones that take part.
-        recordings: Recordings of a phone, on average.
-        scenes: Scenes of generated data.
-        data: Recordings that phones hear: blobs, soundscapes, or a folder of sound: a data set as
-            published, or CLASS/NAME with two files or more of each class, since whole files are
-            held out.
-        labelled: Fraction of recordings that carry a label.
-        heterogeneity: Differences between phones.
         samples: Recordings to label, none of which a phone has heard (B).
         epsilon: Budget ε of the phase, for a phone of weight 1.
-        delta: Value of δ for the phase.
-        check_share: Share of ε (in ρ of zero-concentrated privacy) for asking who agrees.
-        threshold: Phones that must agree on an answer (T); by default more than noise alone
-            reaches.
-        largest_weight: Most votes that one phone may cast per sample (W).
-        dropout: Fraction of phones that vanish during the phase (ρ).
-        corrupted: Fraction of corrupted phones that noise and graph are made for (γ).
         policy: Policy that phones agree to.
-        summation: Summation of votes: real, or ideal, which replaces the cryptography and nothing
-            else.
-        jobs: Processes of this machine.
-        seed: Seed for everything except keys.
     """
 
     phones: int = 1000
     recordings: int = 20
-    scenes: int = 10
-    data: str = BLOBS
-    labelled: float = 0.3
-    heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)
+    dropout: float = 0.05
     samples: int = 100
     epsilon: float = labelling_budget.EPSILON
-    delta: float = labelling_budget.DELTA
-    check_share: float = labelling_budget.CHECK_SHARE
-    threshold: float | None = None
-    largest_weight: int = 1
-    dropout: float = 0.05
-    corrupted: float = 0.05
     policy: PolicyChoice = PolicyChoice.DEFAULT
-    summation: SummationChoice = SummationChoice.REAL
-    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    seed: int = 0
 
     @override
     def check_own(self) -> None:
@@ -290,30 +257,10 @@ class LabellingSettings(PhaseSettings[LabelFindings]):
     def _parameters(
         self, encoder: str, labels: tuple[str, ...], samples: Matrix
     ) -> LabellingParameters:
-        noise = labelling_budget.noises(
-            self.epsilon,
-            self.delta,
-            samples=samples.rows,
-            check_share=self.check_share,
-            summation=self.summation.protocol,
+        summation = self.summation.protocol
+        return self.vote_parameters(
+            self.epsilon, samples, summation, encoder=encoder, labels=labels
         )
-        parameters = LabellingParameters(
-            phones=self.phones,
-            labels=labels,
-            encoder=encoder,
-            samples=samples,
-            votes_noise=noise.votes,
-            check_noise=noise.check,
-            threshold=1.0 if self.threshold is None else self.threshold,
-            largest_weight=self.largest_weight,
-            delta=self.delta,
-            dropout=self.dropout,
-            corrupted=self.corrupted,
-            summation=self.summation.protocol,
-        )
-        if self.threshold is not None:
-            return parameters
-        return msgspec.structs.replace(parameters, threshold=usual_threshold(parameters))
 
     @override
     def found(self, population: Population, course: Course) -> LabelFindings:

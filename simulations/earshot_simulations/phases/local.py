@@ -1,49 +1,28 @@
-"""The local route, the thesis's: phones cluster and publish, and two votes keep and name places."""
+"""Findings of the local route: published centroids, and those that votes keep and name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
-from earshot_protocol.phases import learning_budget
-from earshot_protocol.phases.learning import Budget, PhaseParameters
-from earshot_protocol.phases.learning_budget import BUDGETS
-from earshot_protocol.phases.parameters import parse_budget
-from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
-from earshot_server.discovery.route import Discovery
 from earshot_server.phases.learning import LearningPhase
-from earshot_server.phases.proposal import NO_OPTION
 from earshot_simulations.phases.environments import (
-    UNHEARD,
     EnvironmentFindings,
     Floats,
     Integers,
     Pictured,
-    Route,
     no_integers,
     optional_length,
 )
-from earshot_simulations.phases.settings import (
-    NO_NOISE,
-    NOISELESS,
-    CrowdOptions,
-    OfEitherRoute,
-    PolicyChoice,
-    geometry_of,
-)
-from earshot_simulations.populations import Blobs, Population
 from earshot_simulations.reporting import charts, drawing, plane
 from earshot_simulations.reporting.drawing import Picture
 from earshot_simulations.reporting.plane import (
@@ -67,108 +46,6 @@ from earshot_simulations.reporting.words import (
     percent,
     whole,
 )
-
-NO_BUDGET = "none"
-
-
-# ---------------------------------------------------------------------------------------- settings
-
-
-@dataclass(frozen=True)
-class StepOptions(CrowdOptions):
-    """Cost of each step; it follows the phones that the route shares with others.
-
-    Attributes:
-        budget: Budget ε of each private step of the local route, per recording; by default what
-            `epsilon` is split into, or what suits the data.
-    """
-
-    budget: Annotated[Budget | None, NO_OPTION] = None
-
-
-@dataclass(frozen=True)
-class CentroidOptions:
-    """Settings of centroids and of the votes on them.
-
-    Attributes:
-        local_centroids: Centroids that a phone computes (k).
-        top_local_centroids: Centroids that a phone publishes (k*).
-        top_global_centroids: Global centroids that the first vote keeps (g*).
-        selection_method: Method by which a phone chooses the centroids that it publishes.
-        clustering_runs: Clusterings of a phone, on average, of which it keeps the best.
-        centroid_votes: Ones in a ballot of the first vote.
-        label_votes: Ones in a ballot of the second vote; by default one per kept centroid.
-    """
-
-    local_centroids: int = learning_budget.LOCAL_CENTROIDS
-    top_local_centroids: int = learning_budget.TOP_LOCAL_CENTROIDS
-    top_global_centroids: int = learning_budget.TOP_GLOBAL_CENTROIDS
-    selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
-    clustering_runs: int = 1
-    centroid_votes: int = learning_budget.CENTROID_VOTES
-    label_votes: int | None = None
-
-
-@dataclass(frozen=True)
-class LocalSettings(CentroidOptions, OfEitherRoute, StepOptions):
-    """Settings of a phase on the local route."""
-
-
-def whole_budget(text: str) -> Budget:
-    """Read `clustering=…,selection=…,centroid-vote=…,label-vote=…`, or `none`.
-
-    With `none`, ε is so large that every mechanism's noise vanishes, as without privacy.
-
-    Raises:
-        InvalidParametersError: A name is unknown, missing or repeated, or a value is not a
-            number.
-    """
-    names = Budget.names()
-    if text.strip() == NO_BUDGET:
-        return Budget(*(NO_NOISE for _ in names))
-    values = parse_budget(text, names)
-    if len(values) != len(names):
-        expected = ",".join(f"{name}=ε" for name in names)
-        raise InvalidParametersError(f"budget '{text}': give each once, as {expected}, or none")
-    return Budget(*(values[name] for name in names))
-
-
-def _parameters(
-    settings: LocalSettings,
-    encoder: str,
-    geometry: Geometry,
-    dimensions: int,
-    labels: tuple[str, ...],
-) -> PhaseParameters:
-    kept, votes = settings.top_global_centroids, settings.label_votes
-    asked = PhaseParameters(
-        phones=settings.phones,
-        recordings=settings.recordings,
-        dimensions=dimensions,
-        geometry=geometry,
-        encoder=encoder,
-        labels=labels,
-        local_centroids=settings.local_centroids,
-        top_local_centroids=settings.top_local_centroids,
-        top_global_centroids=kept,
-        centroid_votes=settings.centroid_votes,
-        label_votes=kept if votes is None else votes,
-        dropout=settings.dropout,
-        corrupted=settings.corrupted,
-        summation=settings.summation.protocol,
-        budget=settings.budget or BUDGETS[geometry],
-        delta=settings.delta,
-        selection_method=settings.selection_method,
-        clustering_runs=settings.clustering_runs,
-    )
-    if settings.epsilon is None:
-        return asked
-    if settings.epsilon == NOISELESS:
-        return msgspec.structs.replace(asked, budget=whole_budget(NO_BUDGET))
-    return learning_budget.affordable(asked, settings.epsilon)
-
-
-# ------------------------------------------------------------------------------------------- found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -200,6 +77,32 @@ class CentroidFindings(EnvironmentFindings):
     centroid_votes: Integers | None = None
     centroid_p_values: tuple[float, ...] = ()
     label_votes: Integers | None = None
+
+    @staticmethod
+    @override
+    def known(state: object) -> dict[str, Any]:
+        if not isinstance(state, LearningPhase):
+            return {}
+        found: dict[str, Any] = {"local_centroids": state.local_centroids()}
+        if state.centroids is not None:
+            found["local_clusters"] = np.asarray(state.clusters, dtype=np.int64)
+            found["global_centroids"] = state.centroids.array()
+        if state.centroid_votes:
+            found["centroid_votes"] = np.asarray(state.centroid_votes)
+            found["top"] = np.asarray(state.top)
+            found["centroid_p_values"] = state.centroid_p_values
+        if state.label_votes:
+            found |= {
+                "label_votes": np.asarray(state.label_votes),
+                "labels": np.asarray(state.labels),
+                "name_p_values": state.name_p_values,
+            }
+        return found
+
+    @staticmethod
+    @override
+    def counts_of(figures: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: figures[name] for name in ("global_centroids", "top_global_centroids")}
 
     @property
     @override
@@ -363,78 +266,3 @@ class CentroidFindings(EnvironmentFindings):
         others = colours < 0
         colours[others] = len(self.label_names) + np.arange(others.sum())
         return colours
-
-
-# ---------------------------------------------------------------------------------------- the route
-
-
-class _Local(Route[LocalSettings]):
-    """Centroids that phones cluster and publish on their own; protects recordings."""
-
-    discovery = Discovery.LOCAL
-    settings = LocalSettings
-    found = CentroidFindings
-    dimensions = learning_budget.DIMENSIONS
-    agreement = PolicyChoice.RECORDING
-    blobs = Blobs
-    real_sound = (
-        "Real sound that its encoder had never heard got the right name 67 % of the "
-        "time at ε = 2.8 per recording " + UNHEARD
-    )
-    texts: Mapping[str, Callable[[str], Any]] = {"budget": whole_budget}
-
-    @override
-    def check(self, settings: LocalSettings) -> None:
-        if settings.epsilon is not None and settings.budget is not None:
-            raise InvalidParametersError(f"epsilon and budget: {learning_budget.ONE_OF_THEM}")
-
-    @override
-    def usual(self, data: str) -> dict[str, Any]:
-        return {"budget": BUDGETS[geometry_of(data)]}
-
-    @override
-    def filled(self, settings: LocalSettings) -> dict[str, object]:
-        usual = settings.budget is None and settings.epsilon is None
-        return self.usual(settings.data) if usual else {}
-
-    @override
-    def any_parameters(self, settings: LocalSettings, dimensions: int) -> PhaseParameters:
-        return _parameters(settings, "", geometry_of(settings.data), dimensions, ("any label",))
-
-    @override
-    def parameters(self, settings: LocalSettings, population: Population) -> PhaseParameters:
-        return _parameters(
-            settings,
-            population.encoder,
-            population.geometry,
-            population.dimensions,
-            population.labels,
-        )
-
-    @override
-    def fields(self, state: object) -> dict[str, Any]:
-        if not isinstance(state, LearningPhase):
-            return {}
-        found: dict[str, Any] = {"local_centroids": state.local_centroids()}
-        if state.centroids is not None:
-            found["local_clusters"] = np.asarray(state.clusters, dtype=np.int64)
-            found["global_centroids"] = state.centroids.array()
-        if state.centroid_votes:
-            found["centroid_votes"] = np.asarray(state.centroid_votes)
-            found["top"] = np.asarray(state.top)
-            found["centroid_p_values"] = state.centroid_p_values
-        if state.label_votes:
-            found |= {
-                "label_votes": np.asarray(state.label_votes),
-                "labels": np.asarray(state.labels),
-                "name_p_values": state.name_p_values,
-            }
-        return found
-
-    @override
-    def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: figures[name] for name in ("global_centroids", "top_global_centroids")}
-
-
-LOCAL = _Local()
-"""The local route."""

@@ -18,9 +18,8 @@ from earshot_server.dashboard.spending import (
     dearer_recording,
     is_vacuous,
 )
-from earshot_simulations.phases.routes import in_words
-from earshot_simulations.phases.run import Run, figures, headline, result
-from earshot_simulations.phases.settings import UNPROTECTED
+from earshot_simulations.phases.run import UNPROTECTED, Run, figures, headline, result
+from earshot_simulations.phases.settings import in_words
 from earshot_simulations.reporting import charts
 from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import (

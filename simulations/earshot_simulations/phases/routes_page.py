@@ -10,12 +10,11 @@ from pathlib import Path
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.spending import is_vacuous
-from earshot_server.discovery.route import Discovery
+from earshot_server.phases.options import Discovery
 from earshot_simulations.phases.environments import EnvironmentFindings, Pictured
 from earshot_simulations.phases.report import FILES, REPORT, command_line, write
-from earshot_simulations.phases.routes import ROUTES, Routes
-from earshot_simulations.phases.run import Run
-from earshot_simulations.phases.settings import ROUTE, UNPROTECTED
+from earshot_simulations.phases.run import UNPROTECTED, Run
+from earshot_simulations.phases.settings import ROUTE, ROUTES, Routes
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import (

@@ -17,15 +17,20 @@ from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
-from earshot_simulations.phases.provenance import digest
-from earshot_simulations.phases.settings import INFINITE, NOISELESS
 from earshot_simulations.populations.population import Skipped
 from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.reporting.words import NOTHING, duration, real, whole
+from earshot_simulations.versions import digest
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+NOISELESS = math.inf
+"""Value of ε of a phase without noise, which protects nothing."""
+INFINITE = "inf"
+"""Infinite ε in `result.json`, as JSON has no such number; on the command line it is a number."""
+UNPROTECTED = "no noise: nothing is protected"
+"""Words for what a phase without noise promises."""
 DIGEST = "digest"
 """Name of the entry in `result.json` that is the digest of everything else there."""
 
@@ -74,7 +79,7 @@ class Run(Generic[F]):
     Attributes:
         version: Version of Earshot.
         configuration: Settings given to the command, one entry per option.
-        provenance: Everything else that decides the result; see `phases.provenance`.
+        provenance: Everything else that decides the result; see `PhaseSettings.provenance`.
         population: Phones' recordings, in words.
         phones: Number n of phones that took part.
         survivors: Phones that stayed to the end.

@@ -1,4 +1,4 @@
-"""The route by secure sums: phones sort what they heard into cells, which sums move and name."""
+"""Findings of the route by secure sums: cells that sums move, and prototypes that name them."""
 
 from __future__ import annotations
 
@@ -13,42 +13,18 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_client.encoder import open_encoder, start_centroids
-from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
+
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.overriding import override
-from earshot_protocol.phases import discovery_budget
-from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import (
-    CellCounts,
-    NoiseMultipliers,
-    cell_counts,
-    noises,
-)
-from earshot_protocol.privacy.mechanisms import GRID, Unit
-from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
-from earshot_protocol.wire import LARGEST_DIMENSIONS
-from earshot_server.discovery.route import Discovery
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_simulations.phases.environments import (
     NOBODY,
-    UNHEARD,
     EnvironmentFindings,
     Floats,
     Pictured,
-    Route,
     optional_length,
 )
-from earshot_simulations.phases.settings import (
-    BLOBS,
-    NO_NOISE,
-    NOISELESS,
-    CostOptions,
-    OfEitherRoute,
-    PolicyChoice,
-)
-from earshot_simulations.populations import Population
 from earshot_simulations.reporting import drawing, plane
 from earshot_simulations.reporting.drawing import Picture
 from earshot_simulations.reporting.plane import (
@@ -69,95 +45,6 @@ from earshot_simulations.reporting.words import (
     optional,
     whole,
 )
-
-_VANISHING = 1e-6
-"""Noise multiplier with which hardly any entry of a sum is off by one step."""
-
-
-# ---------------------------------------------------------------------------------------- settings
-
-
-@dataclass(frozen=True)
-class CellOptions(CostOptions):
-    """Settings of cells and their sums; they follow the cost that they share.
-
-    Attributes:
-        label_share: Share of ε (in ρ of zero-concentrated privacy) that the sum of labels gets.
-        cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
-            allow.
-        most_cells: Most cells that the start centroids may grow to (k); by default 40.
-        sums: Sums over cells before that of labels (T), 0 to 3.
-        kinds: Kinds of sound by which the rows of labels are split, so that a label of several
-            kinds gets several prototypes; 1 leaves rows whole.
-    """
-
-    label_share: float = discovery_budget.LABEL_SHARE
-    cells: int | None = None
-    most_cells: int | None = None
-    sums: int = discovery_budget.SUMS
-    kinds: int = 1
-
-
-@dataclass(frozen=True)
-class SecureSumSettings(OfEitherRoute, CellOptions):
-    """Settings of a phase on the route by secure sums."""
-
-    @property
-    def whole_epsilon(self) -> float:
-        """Budget ε of a whole phase by secure sums, per phone."""
-        return discovery_budget.EPSILON if self.epsilon is None else self.epsilon
-
-    @property
-    def counts(self) -> CellCounts:
-        """Numbers of cells that a discovery by secure sums begins with, and that they may grow to.
-
-        Raises:
-            InvalidParametersError: A number of cells, or ε or δ, is out of range.
-        """
-        # Without noise there are as many as with hardly any.
-        epsilon = min(self.whole_epsilon, NO_NOISE)
-        return cell_counts(self.phones, epsilon, self.delta, self.cells, self.most_cells)
-
-
-def _parameters(
-    settings: SecureSumSettings, encoder: str, start: CentroidSet, labels: tuple[str, ...]
-) -> DiscoveryParameters:
-    noise = _noise(settings, start, len(labels))
-    return DiscoveryParameters(
-        phones=settings.phones,
-        labels=labels,
-        encoder=encoder,
-        start=start,
-        most_cells=settings.counts.most,
-        sums=settings.sums,
-        cells_noise=noise.cells,
-        labels_noise=noise.labels,
-        rows=len(labels),
-        kinds=settings.kinds,
-        delta=settings.delta,
-        dropout=settings.dropout,
-        corrupted=settings.corrupted,
-        summation=settings.summation.protocol,
-    )
-
-
-def _noise(settings: SecureSumSettings, start: CentroidSet, labels: int) -> NoiseMultipliers:
-    """Return the noise multipliers of each sum of cells, and of that of labels."""
-    if settings.whole_epsilon == NOISELESS:
-        return NoiseMultipliers(_VANISHING, _VANISHING)
-    return noises(
-        settings.whole_epsilon,
-        settings.delta,
-        sums=settings.sums,
-        label_share=settings.label_share,
-        cells=settings.counts.most,
-        dimensions=start.dimensions,
-        rows=labels * settings.kinds,
-        summation=settings.summation.protocol,
-    )
-
-
-# ------------------------------------------------------------------------------------------- found
 
 
 class _Label(NamedTuple):
@@ -212,6 +99,23 @@ class CellFindings(EnvironmentFindings):
     cell_labels: tuple[int, ...] = ()
     lengths: tuple[float, ...] = ()
     radius: float | None = None
+
+    @staticmethod
+    @override
+    def known(state: object) -> dict[str, Any]:
+        if not isinstance(state, DiscoveryPhase):
+            return {}
+        return {
+            "start_centroids": state.parameters.start.centroids(),
+            "cells": state.cells(),
+            "moved": np.asarray(state.moved, dtype=np.bool_),
+            "cell_lengths": state.cell_lengths,
+        } | _named(state)
+
+    @staticmethod
+    @override
+    def counts_of(figures: Mapping[str, Any]) -> dict[str, Any]:
+        return {"cells": len(figures.get("cells") or ()) or None, "environments": figures["named"]}
 
     @property
     @override
@@ -412,68 +316,6 @@ class CellFindings(EnvironmentFindings):
         return framed(draw, frame, alt, *remarks)
 
 
-# ---------------------------------------------------------------------------------------- the route
-
-
-class _SecureSum(Route[SecureSumSettings]):
-    """Secure sums over the cells of public start centroids; protects phones."""
-
-    discovery = Discovery.SECURE_SUM
-    settings = SecureSumSettings
-    found = CellFindings
-    dimensions = discovery_budget.DIMENSIONS
-    agreement = PolicyChoice.DEFAULT
-    vote = GRID
-    real_sound = (
-        "Real sound that its encoder had never heard got the right name 76 % of "
-        "the time at ε = 2 per phone, and 75 % as phones say it " + UNHEARD
-    )
-
-    @override
-    def check(self, settings: SecureSumSettings) -> None:
-        if settings.data == BLOBS:
-            return
-        encoder = open_encoder(settings.encoder)
-        dimensions = self.dimensions if settings.dimensions is None else settings.dimensions
-        checks.whole("dimensions", dimensions, 1, encoder.dimensions)
-        try:
-            start_centroids(encoder, dimensions, settings.counts.start)
-        except MissingCentroidsError as error:
-            raise InvalidParametersError(str(error)) from None
-
-    @override
-    def filled(self, settings: SecureSumSettings) -> dict[str, object]:
-        return {"epsilon": settings.whole_epsilon}
-
-    @override
-    def any_parameters(self, settings: SecureSumSettings, dimensions: int) -> DiscoveryParameters:
-        checks.whole("dimensions", dimensions, 1, LARGEST_DIMENSIONS)
-        start = CentroidSet.of(np.ones((settings.counts.start, dimensions)))
-        return _parameters(settings, "", start, ("any label",))
-
-    @override
-    def parameters(
-        self, settings: SecureSumSettings, population: Population
-    ) -> DiscoveryParameters:
-        start = population.start(settings.counts.start)
-        return _parameters(settings, population.encoder, start, population.labels)
-
-    @override
-    def fields(self, state: object) -> dict[str, Any]:
-        if not isinstance(state, DiscoveryPhase):
-            return {}
-        return {
-            "start_centroids": state.parameters.start.centroids(),
-            "cells": state.cells(),
-            "moved": np.asarray(state.moved, dtype=np.bool_),
-            "cell_lengths": state.cell_lengths,
-        } | _named(state)
-
-    @override
-    def counted(self, figures: Mapping[str, Any]) -> dict[str, Any]:
-        return {"cells": len(figures.get("cells") or ()) or None, "environments": figures["named"]}
-
-
 def _named(state: DiscoveryPhase) -> dict[str, Any]:
     """Return prototypes and what they name, as fields of `CellFindings`; none before their sum."""
     if state.prototypes is None:
@@ -488,7 +330,3 @@ def _named(state: DiscoveryPhase) -> dict[str, Any]:
         "cell_labels": found.cell_labels,
         "radius": found.radius,
     }
-
-
-SECURE_SUM = _SecureSum()
-"""The route by secure sums."""

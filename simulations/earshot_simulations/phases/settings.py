@@ -1,50 +1,62 @@
-"""Settings that every kind of simulated phase has, and those that both routes share."""
+"""Settings of a simulated phase of any kind: as options of a command, in Python, and in files."""
 
 from __future__ import annotations
 
 import enum
-import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Any, Generic, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+import numpy as np
+
+from earshot_client.encoder import open_encoder, start_centroids
 from earshot_client.policy import Policy
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.overriding import override
 from earshot_protocol.phases import discovery_budget, learning_budget
-from earshot_protocol.phases.learning import LARGEST_RECORDINGS
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhaseParameters
+from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.mechanisms import GRID
+from earshot_protocol.privacy.significance import are_clear
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
-from earshot_server.discovery.route import Discovery as Discovery  # one of the settings
-from earshot_server.phases.proposal import NO_OPTION
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
+from earshot_protocol.wire import LARGEST_DIMENSIONS
+from earshot_server.phases.options import NO_OPTION, CellOptions, CentroidOptions
+from earshot_server.phases.options import Discovery as Discovery  # one of the settings
+from earshot_server.phases.options import names as own_names
 from earshot_simulations.adversary.adversary import Adversary
-from earshot_simulations.adversary.attack import Attack
+from earshot_simulations.adversary.attack import Attack, far_place
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.interface import AGREES
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.fields import kinds, taken
+from earshot_simulations.fields import kinds, known, taken
+from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.local import CentroidFindings
+from earshot_simulations.phases.run import INFINITE, NOISELESS, UNPROTECTED
+from earshot_simulations.phases.secure_sum import CellFindings
 from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, Population
+from earshot_simulations.reporting.words import counted
+from earshot_simulations.versions import digest, file_digest, readable_digest, versions
 
 BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
 NO_NOISE = 1e6
 """Value of ε of a single step with which its noise vanishes."""
-NOISELESS = math.inf
-"""Value of ε of a phase without noise, which protects nothing."""
-INFINITE = "inf"
-"""Infinite ε in `result.json`, as JSON has no such number; on the command line it is a number."""
-UNPROTECTED = "no noise: nothing is protected"
-"""Words for what a phase without noise promises."""
 MOST_PHONES = 10**7
 """Most phones of a simulation, whose server keeps all answers to a step in memory."""
 
@@ -54,6 +66,17 @@ _NAMES: Mapping[str, Collection[str]] = {
 }
 """Values that are not paths, of the settings that may be one."""
 
+WHERE = frozenset({"address", "engine", "jobs"})
+"""Settings that decide where phones run, but nothing of the result."""
+
+ROUTE = "discovery"
+"""Name of the setting that decides how environments are found, and so whom a phase protects."""
+
+NO_BUDGET = "none"
+_VANISHING = 1e-6
+"""Noise multiplier with which hardly any entry of a sum is off by one step."""
+_MOSTLY = 0.5
+"""Share of clearly named places from which on a note has nothing to add."""
 LARGEST_SEED = 2**63 - 1
 """Largest seed: tables hold no larger whole number."""
 
@@ -276,6 +299,27 @@ class PhaseSettings(ABC, Generic[F]):
         del population
         return Attack()
 
+    def provenance(self) -> dict[str, object]:
+        """Return the entries by which `result.json` makes a repetition comparable.
+
+        Returns:
+            versions: Versions of Earshot, Python and libraries; see `versions`.
+            encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none.
+            data: SHA-256 of names, classes, groups and contents of the sound files, hexadecimal;
+                None for generated data.
+
+        Raises:
+            DatasetError: There is no such folder, or no sound in it.
+            OSError: A file cannot be read.
+        """
+        sound = self.data != BLOBS
+        folder = sound and self.data != SOUNDSCAPES
+        return {
+            "versions": versions(),
+            "encoder": _encoder_digest(self.encoder) if sound else None,
+            "data": _sound_digest(Path(self.data)) if folder else None,
+        }
+
     @abstractmethod
     def configuration(self) -> dict[str, object]:
         """Return all settings, one entry each, with defaults filled in."""
@@ -290,9 +334,23 @@ class PhaseSettings(ABC, Generic[F]):
         return ()
 
 
-@dataclass(frozen=True)
-class CrowdOptions:
-    """Phones, what they hear, and how many fail or are corrupted.
+def _encoder_digest(named: str | None) -> str:
+    name = DEFAULT_ENCODER if named is None else named
+    return SHIPPED_ENCODERS.get(name) or file_digest(Path(name))
+
+
+def _sound_digest(folder: Path) -> str:
+    # Imported here because listing sound files loads the libraries that read them.
+    from earshot_models.datasets.opening import open_dataset
+
+    clips = open_dataset(folder).clips
+    told = [[each.name, each.label, each.group, readable_digest(each.path)] for each in clips]
+    return digest({"clips": told})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdSettings:
+    """Phones of a simulated phase of any kind, and what they hear.
 
     Attributes:
         phones: Phones that take part.
@@ -301,81 +359,453 @@ class CrowdOptions:
         data: Recordings that phones hear: blobs, soundscapes, or a folder of sound: a data set as
             published, or CLASS/NAME with two files or more of each class, since whole files are
             held out.
-        pool: Distinct seconds of each scene that phones draw from, which later runs need not hear
-            again; by default every recording of soundscapes is a new second.
-        encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
-            file; by default contrast-2. ./NAME is a file.
         labelled: Fraction of recordings that carry a label.
         heterogeneity: Differences between phones.
-        adversary: Fraction of phones that make each attack; equal fractions are the same phones.
+        delta: Value of δ for the phase.
         dropout: Fraction of phones that vanish during the phase (ρ).
         corrupted: Fraction of phones that an adversary may control (γ), which noise and graph are
             made for.
+        summation: Summation of ballots: real, or ideal, which replaces the cryptography and nothing
+            else.
+        jobs: Processes of this machine.
+        seed: Seed for everything except keys.
     """
 
     phones: int = 500
     recordings: int = learning_budget.RECORDINGS
     scenes: int = 10
     data: str = BLOBS
-    pool: int | None = None
-    encoder: str | None = None
     labelled: float = 0.3
     heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)
-    adversary: Adversary = field(default_factory=Adversary)
+    delta: float = discovery_budget.DELTA
     dropout: float = 0.0
     corrupted: float = 0.05
+    summation: SummationChoice = SummationChoice.REAL
+    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
+    seed: int = 0
 
 
-@dataclass(frozen=True)
-class CostOptions:
-    """Privacy cost of a whole phase.
+@dataclass(frozen=True, kw_only=True)
+class EitherRoute(CrowdSettings):
+    """Settings that both routes to environments have; each adds its own.
 
     Attributes:
+        pool: Distinct seconds of each scene that phones draw from, which later runs need not hear
+            again; by default every recording of soundscapes is a new second.
+        encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
+            file; by default contrast-2. ./NAME is a file.
+        adversary: Fraction of phones that make each attack; equal fractions are the same phones.
         epsilon: Budget ε of the whole phase, per phone; by default 2. On the local route per
             recording, in place of a budget for each step. With inf there is no noise, and nothing
             is protected.
-        delta: Value of δ for the phase.
-    """
-
-    epsilon: float | None = None
-    delta: float = discovery_budget.DELTA
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Policy of the phones, route, and where phones run.
-
-    Attributes:
         policy: Policy that phones agree to: default, recording (the default without limits on a
             phone's whole cost), or anything; by default recording on the local route, else default.
         discovery: Route: secure sums, or the local one.
-        summation: Summation of ballots: real, or ideal, which replaces the cryptography and nothing
-            else.
         engine: Engine that runs the phones: processes of this machine, or a Ray cluster.
         address: HOST:PORT of the Ray cluster; by default one is started here.
-        jobs: Processes of this machine.
-        seed: Seed for everything except keys.
         dimensions: Dimensions of the projection in which sound is clustered; by default 64, on the
             local route 24.
     """
 
+    pool: int | None = None
+    encoder: str | None = None
+    adversary: Adversary = field(default_factory=Adversary)
+    epsilon: float | None = None
     policy: PolicyChoice | None = None
     discovery: Annotated[Discovery, NO_OPTION] = Discovery.SECURE_SUM
-    summation: SummationChoice = SummationChoice.REAL
     engine: EngineChoice = EngineChoice.LOCAL
     address: str | None = None
-    jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
-    seed: int = 0
     dimensions: int | None = None
 
 
-@dataclass(frozen=True)
-class OfEitherRoute(RunOptions, CostOptions, CrowdOptions):
-    """Settings that both routes have; each adds its own."""
+def whole_budget(text: str) -> Budget:
+    """Read `clustering=…,selection=…,centroid-vote=…,label-vote=…`, or `none`.
+
+    With `none`, ε is so large that every mechanism's noise vanishes, as without privacy.
+
+    Raises:
+        InvalidParametersError: A name is unknown, missing or repeated, or a value is not a
+            number.
+    """
+    names = Budget.names()
+    if text.strip() == NO_BUDGET:
+        return Budget(*(NO_NOISE for _ in names))
+    values = parse_budget(text, names)
+    if len(values) != len(names):
+        expected = ",".join(f"{name}=ε" for name in names)
+        raise InvalidParametersError(f"budget '{text}': give each once, as {expected}, or none")
+    return Budget(*(values[name] for name in names))
 
 
-WHERE = frozenset({"address", "engine", "jobs"})
-"""Settings that decide where phones run, but nothing of the result."""
+class Route(NamedTuple):
+    """A route to environments.
 
-ROUTE = "discovery"
-"""Name of the setting that decides how environments are found, and so whom a phase protects."""
+    Attributes:
+        found: Type of what a phase on the route finds.
+        options: Names of the settings that only this route has.
+        dimensions: Dimensions in which sound is clustered by default.
+        agreement: Policy that phones agree to by default.
+        vote: Largest amount that an honest input adds to an entry of a secure sum.
+        blobs: Population of generated points.
+        real_sound: Result on real sound, to compare with figures on synthesized scenes.
+    """
+
+    found: type[EnvironmentFindings]
+    options: frozenset[str]
+    dimensions: int
+    agreement: PolicyChoice
+    vote: int
+    blobs: type[Blobs]
+    real_sound: str
+
+
+UNHEARD = (
+    "(contrast-2's recipe with 1,500 steps, two folds of ESC-10, 500 phones of 50 recordings; "
+    "docs/encoders.md)"
+)
+"""Setting in which real sound was measured."""
+ROUTES: Mapping[Discovery, Route] = {
+    Discovery.SECURE_SUM: Route(
+        CellFindings,
+        own_names(CellOptions),
+        discovery_budget.DIMENSIONS,
+        PolicyChoice.DEFAULT,
+        GRID,
+        LiftedBlobs,
+        "Real sound that its encoder had never heard got the right name 76 % of the time at ε = 2 "
+        "per phone, and 75 % as phones say it " + UNHEARD,
+    ),
+    Discovery.LOCAL: Route(
+        CentroidFindings,
+        own_names(CentroidOptions) | {"budget"},
+        learning_budget.DIMENSIONS,
+        PolicyChoice.RECORDING,
+        1,
+        Blobs,
+        "Real sound that its encoder had never heard got the right name 67 % of the time at "
+        "ε = 2.8 per recording " + UNHEARD,
+    ),
+}
+"""Routes by name."""
+
+
+class Routes(enum.StrEnum):
+    """Routes of a simulation."""
+
+    SECURE_SUM = Discovery.SECURE_SUM.value
+    LOCAL = Discovery.LOCAL.value
+    BOTH = "both"
+    """Both routes one after the other, on recordings that the crowd hears once."""
+
+    @property
+    def each(self) -> tuple[Discovery, ...]:
+        """Routes in the order in which they are run: the thesis's comes first."""
+        if self is Routes.BOTH:
+            return Discovery.LOCAL, Discovery.SECURE_SUM
+        return (Discovery(self),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[EnvironmentFindings]):
+    """The settings of one simulated phase, named like the command's options.
+
+    Those that only the other route has are ignored.
+
+    Attributes:
+        budget: Budget ε of each private step of the local route, per recording; by default what
+            `epsilon` is split into, or what suits the data.
+    """
+
+    budget: Annotated[Budget | None, NO_OPTION] = None
+
+    @property
+    def route(self) -> Route:
+        """Route of the phase."""
+        return ROUTES[self.discovery]
+
+    @property
+    def _is_local(self) -> bool:
+        return self.discovery is Discovery.LOCAL
+
+    @property
+    def _usual_budget(self) -> Budget:
+        return learning_budget.BUDGETS[geometry_of(str(self.data))]
+
+    @property
+    def phone_epsilon(self) -> float:
+        """Budget ε of a whole phase by secure sums, per phone."""
+        return discovery_budget.EPSILON if self.epsilon is None else self.epsilon
+
+    @property
+    def counts(self) -> discovery_budget.CellCounts:
+        """Numbers of cells that a discovery by secure sums begins with, and that they may grow to.
+
+        Raises:
+            InvalidParametersError: A number of cells, or ε or δ, is out of range.
+        """
+        # Without noise there are as many as with hardly any.
+        epsilon = min(self.phone_epsilon, NO_NOISE)
+        return discovery_budget.cell_counts(
+            self.phones, epsilon, self.delta, self.cells, self.most_cells
+        )
+
+    @override
+    def taken(self, name: str, value: Any) -> Any:
+        if name == "budget":
+            if isinstance(value, str):
+                value = whole_budget(value)
+            elif isinstance(value, Mapping):  # what it leaves open is as usual
+                value = {**entries_of(self._usual_budget), **value}
+        return super().taken(name, value)
+
+    @override
+    def check_own(self) -> None:
+        _check_sound(self)
+        if self.adversary.wrong_shares and self.summation is not SummationChoice.REAL:
+            raise InvalidParametersError(
+                f"adversary.wrong_shares={self.adversary.wrong_shares}: --summation "
+                f"{self.summation} has no shares of keys; leave it out, or choose --summation real"
+            )
+        if self._is_local:
+            if self.epsilon is not None and self.budget is not None:
+                raise InvalidParametersError(f"epsilon and budget: {learning_budget.ONE_OF_THEM}")
+        elif self.data != BLOBS:
+            encoder = open_encoder(self.encoder)
+            checks.whole("dimensions", self.projected, 1, encoder.dimensions)
+            try:
+                start_centroids(encoder, self.projected, self.counts.start)
+            except MissingCentroidsError as error:
+                raise InvalidParametersError(str(error)) from None
+
+    @property
+    @override
+    def agreement(self) -> PolicyChoice:
+        return self.route.agreement if self.policy is None else self.policy
+
+    @property
+    @override
+    def noiseless(self) -> bool:
+        return self.epsilon == NOISELESS
+
+    @property
+    @override
+    def projected(self) -> int:
+        return self.route.dimensions if self.dimensions is None else self.dimensions
+
+    @property
+    @override
+    def blobs(self) -> type[Blobs]:
+        return self.route.blobs
+
+    @override
+    def any_parameters(self) -> Parameters:
+        anyhow, dimensions = ("", ("any label",)), self.projected
+        if self._is_local:
+            return self._local_parameters(*anyhow, geometry_of(self.data), dimensions)
+        checks.whole("dimensions", dimensions, 1, LARGEST_DIMENSIONS)
+        anywhere = partial(_anywhere, dimensions)
+        return self._summed_parameters(*anyhow, anywhere)
+
+    @override
+    def parameters(self, population: Population) -> Parameters:
+        heard = population.encoder, population.labels
+        if self._is_local:
+            return self._local_parameters(*heard, population.geometry, population.dimensions)
+        return self._summed_parameters(*heard, population.start)
+
+    def _summed_parameters(
+        self, encoder: str, labels: tuple[str, ...], start: Callable[[int], CentroidSet]
+    ) -> DiscoveryParameters:
+        # Without noise there are as many cells as with hardly any.
+        epsilon = min(self.phone_epsilon, NO_NOISE)
+        parameters = self.cell_parameters(
+            epsilon,
+            start,
+            encoder=encoder,
+            labels=labels,
+            rows=len(labels),
+            summation=self.summation.protocol,
+        )
+        if not self.noiseless:
+            return parameters
+        return msgspec.structs.replace(parameters, cells_noise=_VANISHING, labels_noise=_VANISHING)
+
+    def _local_parameters(
+        self, encoder: str, labels: tuple[str, ...], geometry: Geometry, dimensions: int
+    ) -> PhaseParameters:
+        budget = whole_budget(NO_BUDGET) if self.noiseless else self.budget or self._usual_budget
+        return self.centroid_parameters(
+            None if self.noiseless else self.epsilon,
+            encoder=encoder,
+            labels=labels,
+            geometry=geometry,
+            dimensions=dimensions,
+            budget=budget,
+            summation=self.summation.protocol,
+        )
+
+    @override
+    def attack(self, population: Population) -> Attack:
+        members = self.adversary.members(self.phones, self.seed)
+        if not any(members.values()):
+            return Attack()
+        return Attack(
+            members,
+            far_place(population, self.seed),
+            self.recordings,
+            self.route.vote,
+            len(population.labels),
+        )
+
+    @override
+    def configuration(self) -> dict[str, object]:
+        held = asdict(self) | {"policy": self.agreement}
+        if not self._is_local:
+            held["epsilon"] = self.phone_epsilon
+        elif self.budget is None and self.epsilon is None:
+            held["budget"] = self._usual_budget
+        return {
+            name: entries_of(value) if isinstance(value, msgspec.Struct) else value
+            for name, value in held.items()
+        }
+
+    @override
+    def found(self, population: Population, course: Course) -> EnvironmentFindings:
+        return self.route.found.of(population, course, self.seed)
+
+    @override
+    def notes(
+        self, population: Population, success: Success | None, found: EnvironmentFindings
+    ) -> Sequence[str]:
+        said = [f"{UNPROTECTED.capitalize()}."] if self.noiseless else []
+        refusals = self.refusals()
+        if refusals and self.agreement is PolicyChoice.RECORDING:
+            said.append(
+                "This protects single recordings, but not phones: they agreed to whatever the "
+                f"phase costs a phone (--policy {PolicyChoice.RECORDING}). A phone with the "
+                f"default policy would not take part: {'; '.join(refusals)}."
+            )
+        elif refusals:
+            said.append(
+                "No phone with the default policy would take part in this phase: "
+                f"{'; '.join(refusals)}."
+            )
+        if self.summation is SummationChoice.IDEAL:
+            said.append("The secure sum was replaced by plain addition: nothing was protected.")
+        shared = self.summation.protocol is SummationName.BELL
+        if shared and success is not None and success.controlled > success.expected:
+            said.append(
+                f"An adversary controlled {success.controlled} phones, but noise and graph allow "
+                f"for at most {success.expected:g}: less was protected than this report says."
+            )
+        if self.data == SOUNDSCAPES and self.encoder in (None, *SHIPPED_ENCODERS):
+            said.append(
+                "These scenes are synthesized, and the shipped encoder was trained on such scenes: "
+                "it flatters sound that it knows."
+            )
+            said.append(f"{self.route.real_sound}.")
+        elif self.data != BLOBS:
+            said.append(
+                f"The figures hold for sound like this and the encoder '{population.encoder}'. An "
+                "encoder flatters sound that it was trained on, even without labels; the shipped "
+                "ones heard four folds of ESC-10, spoken digits and synthesized scenes, the newer "
+                "one also free sounds."
+            )
+        count = len(found.name_p_values)
+        clear = sum(are_clear(found.name_p_values, count))
+        if clear < _MOSTLY * count:
+            few = f"Only {clear}" if clear else "None"
+            said.append(
+                f"{few} of {counted(count, found.place)} got a name that stands clear of the "
+                "noise: more phones or a larger ε name more of them."
+            )
+        return said
+
+
+def _anywhere(dimensions: int, count: int) -> CentroidSet:
+    return CentroidSet.of(np.ones((count, dimensions)))
+
+
+def _check_sound(settings: Settings) -> None:
+    """Refuse an encoder of points, and an address without a cluster.
+
+    Raises:
+        InvalidParametersError: Either is given; the message says which.
+    """
+    if settings.encoder is not None and settings.data == BLOBS:
+        raise InvalidParametersError(
+            f"encoder={settings.encoder}: blobs are points already; an encoder is for soundscapes "
+            "or a folder of sound"
+        )
+    if settings.address is None:
+        return
+    if settings.engine is not EngineChoice.RAY:
+        raise InvalidParametersError(
+            f"address={settings.address}: only --engine {EngineChoice.RAY} runs at an address"
+        )
+    host, _, port = settings.address.rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
+        raise InvalidParametersError(
+            f"address={settings.address}: must be HOST:PORT of a Ray cluster, such as 10.0.0.7:6379"
+        )
+
+
+def of_others(routes: Collection[object]) -> frozenset[str]:
+    """Return the names of the settings that none of these routes has."""
+    used = [ROUTES[name].options for name in ROUTES if name in routes]
+    every = frozenset[str]().union(*(route.options for route in ROUTES.values()))
+    return every - frozenset[str]().union(*used)
+
+
+def routes_of(option: str) -> list[Discovery]:
+    """Return the routes that alone have a setting."""
+    return [name for name, route in ROUTES.items() if option in route.options]
+
+
+def in_words(configuration: Mapping[str, object]) -> Iterable[tuple[str, str | None]]:
+    """Yield the options that repeat a run, each with its value; a switch has none.
+
+    Those at rest are left out, and those of another route.
+    """
+    taken = configuration.get(ROUTE)
+    others = of_others([taken]) if taken in ROUTES else frozenset[str]()
+    for name, value in configuration.items():
+        if value is None or value is False or value == {} or name in others:
+            continue
+        option = "--" + name.replace("_", "-")
+        entries = value.items() if isinstance(value, Mapping) else ()
+        pairs = [(key.replace("_", "-"), str(entry)) for key, entry in entries]
+        if name == "budget":
+            yield option, ",".join(map("=".join, pairs))
+        elif pairs:
+            yield from ((f"{option}.{key}", entry) for key, entry in pairs)
+        else:
+            yield option, None if value is True else str(value)
+
+
+def settings_of(entries: Mapping[str, Any]) -> Settings:
+    """Return the settings that a file names; others keep their defaults.
+
+    Args:
+        entries: Values by the names of `Settings`; `heterogeneity`, `adversary` and `budget` are
+            tables of their own, and a budget may also be written as on the command line.
+
+    Raises:
+        InvalidParametersError: A name is unknown, or a value has the wrong type or range; the
+            message says which and what is accepted. Errors that only `Settings.check` finds are not
+            detected.
+    """
+    held = dict(entries)
+    for name in held:
+        known(name, kinds(Settings))
+    if isinstance(held.get("epsilon"), str) and held["epsilon"] == INFINITE:
+        held["epsilon"] = NOISELESS
+    settings = Settings(**held)
+    settings.check_types()
+    return settings
+
+
+def entries_of(value: object) -> dict[str, Any]:
+    """Return a dataclass of settings as plain values for a file; open ones are None."""
+    held: dict[str, Any] = msgspec.to_builtins(value)
+    return held

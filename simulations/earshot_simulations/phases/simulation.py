@@ -34,10 +34,8 @@ from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.engine.operators import SimulatedOperators
 from earshot_simulations.phases import settings as names
 from earshot_simulations.phases.environments import EnvironmentFindings
-from earshot_simulations.phases.provenance import provenance
-from earshot_simulations.phases.routes import Settings
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
-from earshot_simulations.phases.settings import POLICIES, PhaseSettings
+from earshot_simulations.phases.settings import POLICIES, PhaseSettings, Settings
 from earshot_simulations.populations import PooledSoundscapes, Population, SoundFolder, Soundscapes
 from earshot_simulations.populations.hearing import hearing_once
 
@@ -91,7 +89,7 @@ def simulate(
         parameters.check_feasible()
         interrupted, attack, origin = None, Attack(), dict[str, object]()
         try:
-            origin = provenance(settings)
+            origin = settings.provenance()
             population.prepare()
             attack = settings.attack(population)
         except KeyboardInterrupt:

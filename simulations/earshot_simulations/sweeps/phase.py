@@ -11,8 +11,8 @@ from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.accounting.accountant import composed_total
 from earshot_simulations.phases.environments import EnvironmentFindings
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import NOISELESS
+from earshot_simulations.phases.run import NOISELESS
+from earshot_simulations.phases.settings import Settings
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.sweeps.estimate import SHARE, Range
 from earshot_simulations.sweeps.rows import Figures

@@ -19,15 +19,18 @@ from earshot_protocol.text import decoded
 from earshot_simulations.fields import known
 from earshot_simulations.phases.kept import flat
 from earshot_simulations.phases.kept import read as read_result
-from earshot_simulations.phases.routes import (
+from earshot_simulations.phases.run import leaves, plain
+from earshot_simulations.phases.settings import (
+    LARGEST_SEED,
+    ROUTE,
+    WHERE,
     Settings,
     entries_of,
     of_others,
+    placed,
     routes_of,
     settings_of,
 )
-from earshot_simulations.phases.run import leaves, plain
-from earshot_simulations.phases.settings import LARGEST_SEED, ROUTE, WHERE, placed
 from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
 

@@ -12,13 +12,13 @@ from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress, silent
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.engine.states import NO_ROOM
-from earshot_simulations.phases.provenance import check_version
-from earshot_simulations.phases.routes import Settings, entries_of
+from earshot_simulations.phases.settings import Settings, entries_of
 from earshot_simulations.sweeps import table
 from earshot_simulations.sweeps.plan import NOT_VARIED, SweepPlan
 from earshot_simulations.sweeps.rows import FILE, opened
 from earshot_simulations.sweeps.sweep import measured
 from earshot_simulations.sweeps.table import SweepTable
+from earshot_simulations.versions import check_version
 
 PAGE = "sweep.html"
 FILES = (FILE, table.CSV, table.PARQUET, PAGE)

@@ -11,8 +11,7 @@ from pathlib import Path
 from earshot_protocol import journal
 from earshot_protocol.journal import Journal
 from earshot_protocol.plain_values import plain_value
-from earshot_simulations.phases.run import plain
-from earshot_simulations.phases.settings import INFINITE
+from earshot_simulations.phases.run import INFINITE, plain
 
 Figures = Mapping[str, float | int | str | None]
 """Measurements of one phase, by name; a number of NumPy is kept as Python's."""

@@ -17,8 +17,7 @@ from earshot_protocol import distribution
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, EngineChoice
+from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, EngineChoice, Settings
 from earshot_simulations.phases.simulation import HEARD
 from earshot_simulations.populations.hearing import Hearings, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened

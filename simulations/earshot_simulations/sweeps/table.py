@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
-from earshot_simulations.phases.run import plain
-from earshot_simulations.phases.settings import INFINITE
+from earshot_simulations.phases.run import INFINITE, plain
 from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_simulations.sweeps.phase import RANGES

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from earshot_simulations.phases.local import NO_BUDGET, whole_budget
-from earshot_simulations.phases.settings import BLOBS
+from earshot_simulations.phases.settings import BLOBS, NO_BUDGET, whole_budget
 from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, ARI_TRAIN, CENTROID_NAMES, NAMES

@@ -18,12 +18,12 @@ from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.phases.environments import heard_by_some
-from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.run import NOISELESS
 from earshot_simulations.phases.settings import (
     BLOBS,
-    NOISELESS,
     Discovery,
     PolicyChoice,
+    Settings,
     SummationChoice,
 )
 from earshot_simulations.phases.simulation import open_population
@@ -45,7 +45,7 @@ def pooled(settings: Settings) -> Figures:
 
     with closing(open_population(settings)) as population:
         population.prepare()
-        heard = heard_by_some(settings, population)
+        heard = heard_by_some(population, settings.seed)
         scenes = len(population.labels)
         means = KMeans(scenes, n_init=_STARTS, random_state=settings.seed).fit(heard.points)
         centroids = means.cluster_centers_.astype(np.float32)

@@ -12,7 +12,8 @@ from earshot_protocol.phases.discovery_budget import DELTA, usual_cells
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.learning_budget import affordable
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.phases.settings import NOISELESS, SOUNDSCAPES, Discovery
+from earshot_simulations.phases.run import NOISELESS
+from earshot_simulations.phases.settings import SOUNDSCAPES, Discovery
 from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES, SIMULATED

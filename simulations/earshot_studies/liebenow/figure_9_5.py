@@ -26,8 +26,7 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_server.phases.forecast import release_bytes, sum_bytes
 from earshot_simulations.engine.course import DISCOVER
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import BLOBS, SummationChoice
+from earshot_simulations.phases.settings import BLOBS, Settings, SummationChoice
 from earshot_simulations.phases.simulation import open_population, simulate
 from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table

@@ -12,8 +12,8 @@ from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.phases.discovery_budget import DELTA
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.phases.environments import heard_by_some
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import BLOBS, NOISELESS, Discovery
+from earshot_simulations.phases.run import NOISELESS
+from earshot_simulations.phases.settings import BLOBS, Discovery, Settings
 from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import Heterogeneity
 from earshot_simulations.reporting.panels import panels_for
@@ -62,7 +62,7 @@ def linear_probe(settings: Settings) -> Figures:
 
     with closing(open_population(settings)) as population:
         population.prepare()
-        heard, held_out = heard_by_some(settings, population), population.held_out()
+        heard, held_out = heard_by_some(population, settings.seed), population.held_out()
         said = LogisticRegression(max_iter=1000).fit(heard.points, heard.scenes)
         named = said.predict(held_out.points)
     right = float((named == held_out.scenes).mean())

@@ -26,7 +26,7 @@ from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.phases.environments import heard_by_some, score
-from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Settings
 from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.sweeps.phase import (
@@ -138,7 +138,7 @@ def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
         top = found[_kept(population, parameters, found, generator)]
         names = _names(population, parameters, top, generator)
         return scored(
-            top, names, population, heard_by_some(settings, population), parameters.geometry
+            top, names, population, heard_by_some(population, settings.seed), parameters.geometry
         )
 
 

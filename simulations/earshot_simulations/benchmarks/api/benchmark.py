@@ -41,8 +41,7 @@ from earshot_simulations.benchmarks.api.usage import Usage
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.machine import machine
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.phases.routes import Settings
-from earshot_simulations.phases.settings import Discovery
+from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.workers import spawned
 

@@ -24,7 +24,7 @@ from earshot_server.dashboard.outcomes import nothing_clear
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.operator_client import OperatorClient, read_token
 from earshot_server.phases import sitting
-from earshot_server.phases.proposal import Asked, discovery_parameters
+from earshot_server.phases.options import PhaseOptions, of_encoder
 from earshot_simulations.benchmarks.api import server
 from earshot_simulations.benchmarks.api.usage import Usage
 from earshot_simulations.benchmarks.failure import BenchmarkError
@@ -85,8 +85,9 @@ class Sitting:
         hierarchy = default_hierarchy()
         labels, choices = hierarchy.classes, tuple(hierarchy.groups.values())
         wanted = 2 * self.pages
-        asked = sitting.seated(Asked(phones=wanted, labels=labels, choices=choices))
-        parameters = discovery_parameters(asked, read(packaged(DEFAULT_ENCODER)))
+        asked = sitting.seated(PhaseOptions(phones=wanted, labels=labels, choices=choices))
+        encoder = read(packaged(DEFAULT_ENCODER))
+        parameters = asked.discovery_parameters(encoder.card.name, of_encoder(encoder))
         return StartPhase(
             parameters=msgspec.structs.replace(parameters, step_seconds=sitting.STEP_SECONDS),
             least_phones=sitting.enough(self.pages),

@@ -12,7 +12,7 @@ from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.phases.environments import heard_by_some, score
-from earshot_simulations.phases.routes import Settings
+from earshot_simulations.phases.settings import Settings
 from earshot_simulations.phases.simulation import HEARD, open_population
 from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.sweeps.phase import (
@@ -95,7 +95,7 @@ def _prepared(settings: Settings) -> _Heard:
         return _Heard(
             population,
             HeardByAll.of(population, settings.attack(population)),
-            heard_by_some(settings, population),
+            heard_by_some(population, settings.seed),
             population.held_out(),
         )
 
