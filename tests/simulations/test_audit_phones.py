@@ -24,10 +24,8 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, VectorS
 from earshot_simulations.auditing import (
     catalogue,
     faults,
-    noisy_gradients,
     published_costs,
     sum_secrets,
-    trainings,
     whole_phones,
 )
 from earshot_simulations.auditing.crowds import (
@@ -225,12 +223,6 @@ def test_divergences_of_normal_laws_are_those_of_their_densities() -> None:
     assert published_costs.divergence(one, other, 4.0) == pytest.approx(np.log(moment) / 3)
     wide = replace(one, release=release._replace(sensitivity=2.0))
     assert published_costs.divergence(wide, other, 4.0) == np.inf
-
-
-def test_clips_sampled_too_often_are_seen() -> None:
-    assert noisy_gradients.rate_check(0).held
-    often = trainings.Parts(training=lambda own: replace(own, rate=1.02 * own.rate))
-    assert not noisy_gradients.rate_check(0, often).held
 
 
 def test_secrets_of_the_sum_before_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

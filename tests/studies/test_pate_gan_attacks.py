@@ -11,17 +11,17 @@ import pytest
 from support.echoes import quiet
 from support.reproduced import rows_of
 
-from earshot_models.generators import adversaries
-from earshot_models.generators.pate_gan import Ensemble
-from earshot_models.generators.settings import GeneratorSettings, Network
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_simulations.auditing.attacked_generators import PateGanRecipe, pate_gan, warmed_up
 from earshot_simulations.membership.game import Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS
 from earshot_studies.kit.outcome import write
 from earshot_studies.pate_aae import attacks
+from earshot_studies.pate_aae.attacked_generators import PateGanRecipe, pate_gan, warmed_up
 from earshot_studies.pate_aae.attacks import AttackedSystem, AttackWork, game
+from earshot_studies.pate_aae.generators import adversaries
+from earshot_studies.pate_aae.generators.pate_gan import Ensemble
+from earshot_studies.pate_aae.generators.settings import GeneratorSettings, Network
 
 SHAPE = (3, 2)
 FEW = {name: ATTACKS[name] for name in ("nearest sample", "samples within a radius")}

@@ -18,11 +18,6 @@ from earshot_protocol.privacy.local_mechanisms import (
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.vote_sums import VoteSum
-from earshot_simulations.auditing.attacked_generators import (
-    audit_generators,
-    printed_autoencoder,
-    warmed_up_generator,
-)
 from earshot_simulations.auditing.ensembles import (
     audit_curator,
     audit_several_winners,
@@ -31,7 +26,6 @@ from earshot_simulations.auditing.ensembles import (
 from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
 from earshot_simulations.auditing.findings import AuditRole, Result
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
-from earshot_simulations.auditing.noisy_gradients import audit_training
 from earshot_simulations.auditing.operators import audit_operators
 from earshot_simulations.auditing.owners import audit_owners
 from earshot_simulations.auditing.plans import Effort, audit_mechanism, mechanisms_of
@@ -86,26 +80,12 @@ def _votes(effort: Effort) -> Iterator[Result]:
     yield from audit_owners()
 
 
-def _printed(effort: Effort) -> Iterator[Result]:
-    yield from audit_printed()
-    if effort.trials > USUAL.trials:  # it trains two dozen generators at length
-        yield printed_autoencoder(effort.seed)
-
-
-def _faults(effort: Effort) -> Iterator[Result]:
-    yield from audit_faults(effort)
-    if effort.trials > USUAL.trials:  # likewise
-        yield warmed_up_generator(effort.seed)
-
-
 SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     **{name: _mechanism(name) for name in MECHANISMS},
     "teachers-votes": lambda effort: audit_tallies(effort.draws, effort.seed),
     "several-winners": lambda effort: audit_several_winners(effort.draws, effort.seed),
     "thresholds": lambda effort: audit_thresholds(effort.draws, effort.seed),
     "curator-votes": _votes,
-    "noisy-gradients": lambda effort: audit_training(5 * effort.draws, effort.seed),
-    "attacked-generators": lambda effort: audit_generators(effort.seed),
     "published-costs": lambda effort: audit_published_costs(effort.draws, effort.seed),
     "phases": lambda effort: audit_phases(),
     "whole-phones": lambda effort: audit_whole_phones(),
@@ -113,8 +93,8 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "secure-sum": lambda effort: audit_secrets(),
     "two-operators": lambda effort: audit_operators(effort.draws, effort.seed),
     "proved-ballots": lambda effort: audit_proved_ballots(),
-    "printed": _printed,
-    "faults": _faults,
+    "printed": lambda effort: audit_printed(),
+    "faults": audit_faults,
 }
 """Audits by the name that selects them."""
 _ROLES = {"printed": AuditRole.PRINTED, "faults": AuditRole.FAULT}

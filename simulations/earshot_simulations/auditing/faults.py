@@ -1,8 +1,7 @@
 """Planted faults: each breaks a proof in a way that was made before, and the audit must see it.
 
 A fault is a parameter of the same functions that audit the product: a rule that does not run as it
-is accounted for, fewer shares of noise, a sampler, a store, parts of a training. None of them runs
-anywhere else.
+is accounted for, fewer shares of noise, a sampler, a store. None of them runs anywhere else.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +46,6 @@ from earshot_protocol.voting.vectors import bounded, unit_steps
 from earshot_simulations.auditing import sum_secrets, tallies
 from earshot_simulations.auditing.asked_amiss import refusals_check
 from earshot_simulations.auditing.asked_secrets import audit_asked
-from earshot_simulations.auditing.attacked_generators import repeated_records
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import noise_check, shares_of
 from earshot_simulations.auditing.ensembles import (
@@ -68,13 +66,6 @@ from earshot_simulations.auditing.lloyd import (
     sampled_clustering,
 )
 from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
-from earshot_simulations.auditing.noisy_gradients import (
-    TriedTraining,
-    noisy_gradients_check,
-    rate_check,
-    sampled_training,
-    step_law_checks,
-)
 from earshot_simulations.auditing.operator_faults import halved, last_in_clear, operator_faults
 from earshot_simulations.auditing.owners import rounded_weights
 from earshot_simulations.auditing.plans import PHASES, Effort
@@ -95,9 +86,6 @@ from earshot_simulations.auditing.whole_phones import (
     sums_apart,
 )
 
-if TYPE_CHECKING:
-    from earshot_simulations.auditing.trainings import Parts
-
 Whole = npt.NDArray[np.int64]
 
 _SURVIVORS = 900
@@ -109,10 +97,6 @@ KINDS = ("local route, points", "secure-sum route", "votes on samples", "contact
 _POINTS, _SECURE_SUMS = KINDS[:2]
 _OPERATED = "contacts by environment, two operators"
 _PROVED = "local route, points, best of four runs, proved ballots"
-_ENDLESS = 1e9
-"""Norm that no gradient reaches."""
-_USUAL = TriedTraining(1.0, 0.5, 1.0, 1)
-"""Training of which little noise shows a fault."""
 
 
 def audit_faults(effort: Effort) -> Iterator[Result]:
@@ -134,8 +118,6 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
     yield from vote_faults(trials, seed)
     yield from reused_noise_of_sums(draws, seed)
     yield from operator_faults(draws, seed)
-    yield from training_faults(draws, seed)
-    yield repeated_records(seed)
 
 
 def too_long_vector() -> Finding:
@@ -576,108 +558,3 @@ def reused_noise_of_sums(draws: int, seed: int) -> Iterator[Check]:
         lambda key, *names: keyed(key, names[0], *names[2:]),
         "the noise of the sum before",
     )
-
-
-def training_faults(trials: int, seed: int) -> Iterator[Result]:
-    """Break private training: clipping, noise, batches, and what a generator is shown.
-
-    Args:
-        trials: Trials of real steps, on each of two data sets; ten times as many where it is hard
-            to see.
-        seed: Seed of the trials.
-    """
-    for words, tried, parts, times in gradient_faults():
-        yield sampled_training(words, tried, times * trials, seed, parts, tried.rate)
-    yield from broken_laws(seed)
-    yield shown_clips(seed)
-
-
-def gradient_faults() -> Iterator[tuple[str, TriedTraining, Parts, int]]:
-    """Yield faults of gradients, noise and batches, the training and how many times the trials."""
-    from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
-    from earshot_simulations.auditing.trainings import Parts
-
-    def unclipped(own: PrivateTraining) -> PrivateTraining:
-        """Return a training with the same noise, and a norm that no gradient reaches."""
-        return replace(own, norm=_ENDLESS, noise=own.noise * own.norm / _ENDLESS)
-
-    class ClippedBatch(NoisyGradients):
-        """A batch whose mean gradient is clipped, instead of each clip's own."""
-
-        def __init__(self, clips: Any, training: PrivateTraining, *others: Any) -> None:
-            super().__init__(clips, unclipped(training), *others)
-            whole = self._clipped
-
-            def together(moving: Any, own: Any, draws: Any, still: Any, padding: Any) -> Any:
-                total = whole(moving, own, draws, still, padding)
-                there = max(1, int((~np.asarray(padding)).sum()))
-                return total * min(1.0, training.norm * there / float(np.linalg.norm(total)))
-
-            self._clipped = together
-
-    class InOrder(NoisyGradients):
-        """Batches in which clips take turns that everybody knows, at the cost of random ones."""
-
-        def batches(self, number: int) -> list[Any]:
-            clips = len(self._clips)
-            size = round(self._training.rate * clips)
-            return [(number * size + np.arange(size)) % clips]
-
-    half = Parts(training=lambda own: replace(own, noise=own.noise / 2))
-    bare = Parts(training=lambda own: replace(own, noise=own.noise / own.norm))
-    yield "gradients that nobody clips", _USUAL, Parts(training=unclipped), 1
-    yield "a batch's gradient clipped, not each clip's", _USUAL, Parts(ClippedBatch), 1
-    yield "half the noise on gradients", replace(_USUAL, noise=2.0), half, 10
-    yield "noise that is not scaled by the norm", replace(_USUAL, norm=4.0), bare, 1
-    ordered = "batches in the order of clips, accounted as random"
-    yield ordered, replace(_USUAL, rate=0.1), Parts(InOrder), 1
-
-
-def broken_laws(seed: int) -> Iterator[Check]:
-    """Break the laws of batches and of noise, which checks of real steps must see."""
-    from earshot_models.generators.private_training import NoisyGradients
-    from earshot_models.generators.randomness import Randomness
-    from earshot_simulations.auditing.trainings import Parts
-
-    class Shuffled(NoisyGradients):
-        """Batches of one size from a shuffled order, accounted as if clips came on their own."""
-
-        def batches(self, number: int) -> list[Any]:
-            clips = len(self._clips)
-            size = round(self._training.rate * clips)
-            epoch, place = divmod(number, clips // size)
-            order = self._randomness.generator("batch", epoch).permutation(clips)
-            return [order[place * size : (place + 1) * size]]
-
-    class OneKey(Randomness):
-        """Randomness whose noise is the same in every step."""
-
-        def key(self, *names: object) -> Any:
-            return super().key(names[0])
-
-    for fault, parts, which in (
-        ("shuffled batches", Parts(Shuffled), slice(2)),
-        ("one noise for all steps", Parts(randomness=OneKey), slice(3, 4)),
-    ):
-        for check in list(step_law_checks(seed, parts))[which]:
-            yield replace(check, case=f"{fault}: {check.case}")
-    often = Parts(training=lambda own: replace(own, rate=1.05 * own.rate))
-    yield replace(rate_check(seed, often), case="clips sampled 5 % too often")
-
-
-def shown_clips(seed: int) -> Check:
-    """Show a generator the clips in each of its steps, beside the noisy gradients."""
-    from earshot_models.generators import adversaries
-    from earshot_simulations.auditing.trainings import SYSTEMS
-
-    gan, moved = SYSTEMS[1], adversaries.decoder_moved
-
-    def train(clips: Any, given: int) -> Any:
-        def peeking(state: Any, own: Any, settings: Any) -> Any:
-            return moved(state, own._replace(on_sample=own.on_sample + clips[:1]), settings)
-
-        with replaced(adversaries, decoder_moved=peeking):
-            return gan.train(clips, given)
-
-    check = noisy_gradients_check(replace(gan, train=train), seed)
-    return replace(check, case=f"a generator that is shown clips: {check.case}")

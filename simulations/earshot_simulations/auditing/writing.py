@@ -31,8 +31,6 @@ TITLES = {
     "several-winners": "Votes with several winners, by a curator",
     "thresholds": "Votes against thresholds, by a curator and by secure sums",
     "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
-    "noisy-gradients": "Generators trained by noisy gradients",
-    "attacked-generators": "Generators, attacked from their samples alone",
     "published-costs": "Costs that look at votes, as they are published",
     "phases": "Whole phases, all of their steps together",
     "whole-phones": "Whole phones through whole phases: their noise, and their ledgers",

@@ -342,11 +342,11 @@ def game(clips: Records, trials: int, seed: int) -> Game:
 
 def subjects() -> dict[AttackedSystem, Train]:
     """Return the function that trains each subject; see `RECIPES`."""
-    from earshot_models.generators.autoencoder import train_autoencoder
-    from earshot_models.generators.origin import NOT_PRIVATE
-    from earshot_models.generators.pate_gan import Ensemble
-    from earshot_models.generators.settings import GeneratorSettings, Network
-    from earshot_simulations.auditing.attacked_generators import PateGanRecipe, pate_gan, warmed_up
+    from earshot_studies.pate_aae.attacked_generators import PateGanRecipe, pate_gan, warmed_up
+    from earshot_studies.pate_aae.generators.autoencoder import train_autoencoder
+    from earshot_studies.pate_aae.generators.origin import NOT_PRIVATE
+    from earshot_studies.pate_aae.generators.pate_gan import Ensemble
+    from earshot_studies.pate_aae.generators.settings import GeneratorSettings, Network
 
     voted = GeneratorSettings(
         network=Network.DENSE, width=64, latent=3, critic_width=32, steps=20, batch=8, rate=5e-4,
