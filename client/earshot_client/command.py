@@ -53,6 +53,12 @@ class SubCommand(NamedTuple):
         return self.extras + self.further.get(next(iter(words), ""), ())
 
 
+_WITH_FURTHER_LIBRARIES = (
+    *("audioset-ensemble", "audioset-phones", "audioset-privacy", "audioset-student"),
+    *("pate-aae", "pate-gan-attacks"),
+)
+"""Studies that need JAX or librosa."""
+
 SUB_COMMANDS = {
     "phone": SubCommand(
         "client", "Run a reference phone: it hears, enrols and takes part.", ("phone",)
@@ -117,12 +123,13 @@ SUB_COMMANDS = {
     "reproduce": SubCommand(
         "studies",
         "Reproduce one table or figure of a paper.",
-        ("simulations", "generators", "server", "tables"),
+        ("simulations", "models", "server", "tables"),
+        dict.fromkeys(_WITH_FURTHER_LIBRARIES, ("dev",)),
     ),
     "audit": SubCommand(
         "simulations",
         "Audit the cost of every private mechanism: claimed, proven, measured.",
-        ("simulations", "generators"),
+        ("simulations", "proofs"),
     ),
     "pate": SubCommand(
         "simulations",

@@ -32,8 +32,8 @@ WAYS = {
     "keras": "import earshot_models.network",
     "tensorflow": "import earshot_models, tensorflow; tensorflow.constant(1)",
     "a study": "import earshot_studies.muehl.cnn",
-    "both": "import earshot_models.tagging.training",
-    "JAX": "import earshot_models.generators.networks, jax; jax.devices()",
+    "both": "import earshot_studies.muschiol.tagging.training",
+    "JAX": "import earshot_studies.pate_aae.generators.networks, jax; jax.devices()",
     "another process": (
         "import earshot_models, subprocess, sys\n"
         "subprocess.run([sys.executable, '-c', 'import earshot_models.objectives'], check=True)"

@@ -13,7 +13,6 @@ from scipy.stats import norm
 from sklearn.linear_model import Ridge
 from support.reproduced import reproduced
 
-from earshot_models.tagging.metrics import scores
 from earshot_models.votes.output_ballots import Outputs
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -23,6 +22,7 @@ from earshot_studies.muschiol import phones as audioset_phones
 from earshot_studies.muschiol.phones import CURATOR, LAW, NO_NOISE, REAL, PhonesPlan, measure
 from earshot_studies.muschiol.taggers import phones
 from earshot_studies.muschiol.taggers.phones import PhoneOutputs, answers, ballots
+from earshot_studies.muschiol.tagging.metrics import scores
 
 
 def test_each_phone_learns_what_a_ridge_regression_of_its_own_does() -> None:

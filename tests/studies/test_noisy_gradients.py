@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from earshot_models.generators.private_training import PrivateTraining
 from earshot_protocol.progress import silent
-from earshot_server.accounting import dp_sgd
+from earshot_studies.kit import dp_sgd
 from earshot_studies.pate_aae import audited_training, noisy_gradients, training_faults, trainings
+from earshot_studies.pate_aae.generators.private_training import PrivateTraining
 from earshot_studies.pate_aae.noisy_gradients import TriedTraining
 from earshot_studies.pate_aae.subsampled_gaussian import (
     accumulated,

@@ -16,12 +16,12 @@ from support.reproduced import rows_of
 from earshot_models.datasets.dataset import DatasetError
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.conversions import zcdp_epsilon
-from earshot_simulations.generation.public_embedding import EmbeddingSettings, fit
 from earshot_simulations.sweeps.estimate import Estimate
 from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim
 from earshot_studies.kit.outcome import write
 from earshot_studies.pate_aae import table_1
 from earshot_studies.pate_aae.answers import AnswerNoise, answered, ensemble, scale
+from earshot_studies.pate_aae.public_embedding import EmbeddingSettings, fit
 from earshot_studies.pate_aae.split import LabelledClips, Split, open_sounds, open_split
 from earshot_studies.pate_aae.study import Cell, ClipStudy, StudySize
 from earshot_studies.pate_aae.systems import PublicationBudget, System, shares

@@ -12,17 +12,16 @@ from support import compiling  # noqa: F401  # programs are compiled in half the
 from support.clips import moving_bands
 from support.echoes import quiet
 
-from earshot_models.generators.origin import PUBLIC
-from earshot_models.generators.pate_gan import Ensemble, queries
-from earshot_models.generators.settings import GeneratorSettings, Network
-from earshot_models.generators.start import Start
-from earshot_simulations.generation import recipes
-from earshot_studies.pate_aae import generators
+from earshot_studies.pate_aae import makers, recipes
+from earshot_studies.pate_aae.generators.origin import PUBLIC
+from earshot_studies.pate_aae.generators.pate_gan import Ensemble, queries
+from earshot_studies.pate_aae.generators.settings import GeneratorSettings, Network
+from earshot_studies.pate_aae.generators.start import Start
 from earshot_studies.pate_aae.split import LabelledClips, Split
 from earshot_studies.pate_aae.systems import PublicationBudget, System, TrainingOrder
 
 TINY = GeneratorSettings(Network.DENSE, width=8, latent=2, batch=4, critic_width=8, steps=2)
-RECIPE = generators.GeneratorRecipes(
+RECIPE = makers.GeneratorRecipes(
     open=TINY, noisy=TINY, judged=TINY, voted=TINY, teachers=Ensemble(teachers=3, width=4),
     start=replace(TINY, steps=3), voted_started=replace(TINY, jitter=0.1),
 )  # fmt: skip
@@ -60,7 +59,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return "a generator"
 
     for name in TRAININGS.values():
-        monkeypatch.setattr(generators, name, watched)
+        monkeypatch.setattr(makers, name, watched)
     return seen
 
 
@@ -68,9 +67,9 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_a_start_is_public_and_buys_no_other_noise(
     system: System, tmp_path: Path, given: list[Any]
 ) -> None:
-    makers = generators.makers(RECIPE)
-    makers[system](order(tmp_path))
-    makers[PAIRS[system]](order(tmp_path))
+    own = makers.makers(RECIPE)
+    own[system](order(tmp_path))
+    own[PAIRS[system]](order(tmp_path))
     (started, names), (bare, without) = given
     assert without["start"] is None
     start = names["start"]
@@ -89,15 +88,15 @@ def test_a_start_is_public_and_buys_no_other_noise(
 
 @pytest.mark.slow
 def test_public_networks_are_learned_once_for_a_seed(tmp_path: Path, given: list[Any]) -> None:
-    makers = generators.makers(RECIPE)
+    own = makers.makers(RECIPE)
     for epsilon, seed in ((5.0, 1), (50.0, 1), (5.0, 2)):
         for system in (System.STARTED_DP_GAN, System.STARTED_PATE_GAN):
-            makers[system](order(tmp_path, epsilon, seed))
+            own[system](order(tmp_path, epsilon, seed))
     one, two, three, four, other, _ = (names["start"].networks for _, names in given)
     assert one is two is three is four
     assert one is not other
     # What "GAN, public" makes is what they start with.
-    public: Any = makers[System.PUBLIC_GAN](order(tmp_path, None, 2))
+    public: Any = own[System.PUBLIC_GAN](order(tmp_path, None, 2))
     assert public.decoder is other.decoder
     assert public.origin is PUBLIC
 

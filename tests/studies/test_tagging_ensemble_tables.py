@@ -10,7 +10,6 @@ import pytest
 from sklearn.metrics import average_precision_score, precision_score
 from support.command import earshot
 
-from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_studies.kit.claims import CONFIRMED, REFUTED, UNDECIDED, Claim
@@ -32,6 +31,7 @@ from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
 from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.tagging.mel_power import MelSettings
 from earshot_studies.muschiol.work import TaggerWork
 
 LABELS, ROWS = 3, 60

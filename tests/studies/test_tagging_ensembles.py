@@ -10,7 +10,6 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from support.tagging_folder import LABELS
 
-from earshot_models.tagging.mel_power import FLOOR, MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_studies.muschiol.taggers import ensembles
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, prepared
@@ -18,6 +17,7 @@ from earshot_studies.muschiol.taggers.linear import PENALTY, FeatureScale, Linea
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
 from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, School, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.tagging.mel_power import FLOOR, MelSettings
 
 MEL = MelSettings(8000, 512, 512, 8, 1.0)
 SIZE = TaggerStudySize(120, 40, 50, 60)

@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 from support.tagging_folder import LABELS, write_tagging_folder
 
-from earshot_models.tagging.mel_power import MelSettings, mel_power
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_studies.kit.mixtures.mixing import LEVEL, MixingRecipe
 from earshot_studies.kit.mixtures.sources import BACKGROUND, Side, open_sources
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL, draw
 from earshot_studies.muschiol.taggers.powers import Powers, open_powers, powers
 from earshot_studies.muschiol.taggers.study import HEARD, TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.tagging.mel_power import MelSettings, mel_power
 
 MEL = MelSettings(8000, 512, 512, 8, 1.0)
 

@@ -11,7 +11,6 @@ import pytest
 from scipy import optimize, stats
 from support.tagging_folder import write_tagging_folder
 
-from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_studies.kit.outcome import Row, files_of, write
@@ -33,6 +32,7 @@ from earshot_studies.muschiol.student import (
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL
 from earshot_studies.muschiol.taggers.school import LearnerKind, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.tagging.mel_power import MelSettings
 from earshot_studies.muschiol.work import TaggerWork
 
 LINEAR = Teaching(LearnerKind.LINEAR)

@@ -15,7 +15,6 @@ from typing import TypedDict
 
 import numpy as np
 
-from earshot_models.generators.checkpoint import Checkpoint
 from earshot_models.votes.tally import journal as labellings
 from earshot_models.votes.tally.interface import Answers
 from earshot_protocol import journal
@@ -24,6 +23,7 @@ from earshot_simulations.sweeps import rows
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured
 from earshot_studies.kit.kept import Kept
+from earshot_studies.pate_aae.generators.checkpoint import Checkpoint
 from support.kills import dying, in_child, moments
 
 Make = Callable[[int], int]

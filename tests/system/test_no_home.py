@@ -108,7 +108,7 @@ def test_librosa_loads_within_a_command(tmp_path: Path) -> None:
     program = """
 import numpy as np
 from earshot_client.home import writable_home
-from earshot_models.tagging.mel_power import MelSettings, mel_power
+from earshot_studies.muschiol.tagging.mel_power import MelSettings, mel_power
 with writable_home():
     settings = MelSettings(16_000, 400, 160, 8, 1.0)
     print(mel_power(np.zeros((1, settings.samples)), settings).shape == (1, *settings.shape))

@@ -19,10 +19,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BY_TEXT = ("commands", "dziedzic", "muschiol")
 """Folders whose modules are imported by names that are computed from text."""
 KEPT = {
-    "earshot_models.tagging.examples.check_ensemble": "docs/private-sound.md promises it",
-    "earshot_models.tagging.examples.checked_examples": "docs/private-sound.md promises it",
-    "earshot_models.tagging.mel_power.PAPER": "docs/private-sound.md: the paper's settings",
-    "earshot_models.tagging.training.PAPER": "docs/private-sound.md: the paper's settings",
+    "earshot_studies.pate_aae.attacked_generators.audit_generators": "audits what the study trains",
+    "earshot_studies.pate_aae.attacked_generators.printed_autoencoder": "likewise",
+    "earshot_studies.pate_aae.attacked_generators.repeated_records": "likewise",
+    "earshot_studies.pate_aae.attacked_generators.warmed_up_generator": "likewise",
     "earshot_models.teachers.ensemble.train": "makes what `earshot pate label` opens",
     "earshot_server.api.figures.StoredFigures.collect": "called by Prometheus' client",
     "earshot_server.api.metrics.Metrics.collect": "called by Prometheus' client",

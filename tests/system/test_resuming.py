@@ -28,13 +28,13 @@ from support.resumable import (
     refused,
 )
 
-from earshot_models.generators import leaves_file
-from earshot_models.generators.checkpoint import OtherTrainingError
-from earshot_models.generators.leaves_file import DamagedFileError
 from earshot_models.votes.tally.journal import OtherLabellingError
 from earshot_protocol import journal
 from earshot_protocol.errors import EarshotError, InvalidInputError
 from earshot_protocol.keyed_randomness import KEY_BYTES
+from earshot_studies.pate_aae.generators import leaves_file
+from earshot_studies.pate_aae.generators.checkpoint import OtherTrainingError
+from earshot_studies.pate_aae.generators.leaves_file import DamagedFileError
 
 ALL = [made(item) for item in range(ITEMS)]
 every_owner = pytest.mark.parametrize("owner", RUNS)

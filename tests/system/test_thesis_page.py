@@ -16,7 +16,7 @@ STUDIED = ROOT / "simulations/earshot_studies"
 THESIS = (DOCS / "thesis.md").read_text(encoding="utf-8")
 PAPERS = (DOCS / "references.md").read_text(encoding="utf-8").split("## The secure sum")[0]
 REPRODUCED = set(STUDIES)
-NAMES = ("thesis.md", "references.md", "private-votes.md", "private-sound.md", "auditing.md")
+NAMES = ("thesis.md", "references.md", "private-votes.md", "auditing.md")
 
 
 def anchors(page: Path) -> set[str]:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from earshot_server.accounting.dp_sgd import training_epsilon, training_noise
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.dziedzic.contests import Contest, answered
 from earshot_studies.dziedzic.multi_winner import (
@@ -28,6 +27,7 @@ from earshot_studies.dziedzic.multi_winner import (
 )
 from earshot_studies.dziedzic.scores import MEASURES, scores
 from earshot_studies.dziedzic.students import DpSgdTraining, private_heads, student
+from earshot_studies.kit.dp_sgd import training_epsilon, training_noise
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part
 from earshot_studies.kit.mixtures.ensembles import Aim, Heads, trained
 from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval

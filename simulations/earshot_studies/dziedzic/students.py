@@ -79,7 +79,7 @@ def private_heads(
     Args:
         part: Labelled mixtures.
         training: Settings of the training.
-        noise: Standard deviation over the clipping norm; see `accounting.dp_sgd`.
+        noise: Standard deviation over the clipping norm; see `kit.dp_sgd`.
         generator: Generator of batches and noise; only for simulations.
     """
     rows = np.column_stack([part.features, np.ones(len(part))]).astype(np.float64)

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.tagging.metrics import TaggingScores, scores
 from earshot_models.votes.costs.muschiol import raw_thresholds
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
@@ -22,6 +21,7 @@ from earshot_studies.kit.pictures import bars, curve, multiples
 from earshot_studies.kit.printed import printed_figures
 from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Scored, prepared
 from earshot_studies.muschiol.taggers.school import LearnerKind
+from earshot_studies.muschiol.tagging.metrics import TaggingScores, scores
 from earshot_studies.muschiol.work import TaggerWork
 
 BASELINE = 1
@@ -513,7 +513,7 @@ def most_over_least(
         balanced: Whether labels take turns.
         seed: Seed of their order.
     """
-    from earshot_models.tagging.balanced_batches import Balanced, Cycle, Order
+    from earshot_studies.muschiol.tagging.balanced_batches import Balanced, Cycle, Order
 
     generator = np.random.default_rng(seed)
     there = truth.astype(bool)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.tagging.metrics import scores
 from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.output_ballots import Outputs
 from earshot_models.votes.rules.gnthreshold import GNThresholdRule
@@ -37,6 +36,7 @@ from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.muschiol.taggers.phones import PhoneOutputs, answers, ballots, crowd
 from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.tagging.metrics import scores
 
 NAME = "audioset-phones"
 NO_NOISE, CURATOR, REAL, LAW = "no noise", "curator", "secure sum", "the law of the secure sum"

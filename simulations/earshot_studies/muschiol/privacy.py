@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.tagging.metrics import scores
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_models.votes.costs.muschiol import PrintedRule, independent
@@ -36,6 +35,7 @@ from earshot_studies.muschiol.taggers.ensembles import prepared
 from earshot_studies.muschiol.taggers.powers import contents
 from earshot_studies.muschiol.taggers.school import LearnerKind, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
+from earshot_studies.muschiol.tagging.metrics import scores
 
 ADAPTIVE = "adaptive"
 ANSWERED = (2000, 5000)

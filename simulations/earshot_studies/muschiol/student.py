@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.tagging.metrics import scores
 from earshot_models.votes.costs import muschiol
 from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_protocol.errors import InvalidParametersError
@@ -48,6 +47,7 @@ from earshot_studies.muschiol.privacy import (
 from earshot_studies.muschiol.taggers.ensembles import Scored, prepared
 from earshot_studies.muschiol.taggers.school import School, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy, material
+from earshot_studies.muschiol.tagging.metrics import scores
 from earshot_studies.muschiol.work import TaggerWork
 
 TEACHERS = 50
@@ -108,7 +108,7 @@ class EnsembleAnswers:
         numbers: Places of the queries that were answered, int64 (answers,).
         named: Labels that were named for them, bool (answers, labels).
         costs: Cost ε by the names of columns, for what was asked and answered; it depends on the
-            votes, so it is no guarantee.
+            votes, so it is not a guarantee.
     """
 
     asked: int

@@ -22,7 +22,7 @@ from earshot_models.votes.costs.claims import printed_scale
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol import checks
-from earshot_simulations.generation import budgets
+from earshot_studies.pate_aae import budgets
 from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
 from earshot_studies.pate_aae.split import LabelledClips
 

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_models.generators.private_training import PrivateTraining
-from earshot_server.accounting import dp_sgd
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import (
     EXACT,
@@ -34,8 +32,9 @@ from earshot_simulations.auditing.sampling import (
     law_check,
     sampled_epsilon,
 )
-from earshot_simulations.generation import budgets
-from earshot_studies.pate_aae import trainings
+from earshot_studies.kit import dp_sgd
+from earshot_studies.pate_aae import budgets, trainings
+from earshot_studies.pate_aae.generators.private_training import PrivateTraining
 from earshot_studies.pate_aae.subsampled_gaussian import realized, training_epsilon
 from earshot_studies.pate_aae.trainings import SOUND, SYSTEMS, Parts, PrivateSystem
 

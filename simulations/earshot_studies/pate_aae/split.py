@@ -17,8 +17,8 @@ from earshot_models import audio
 from earshot_models.datasets import folder, spoken_digits
 from earshot_models.datasets.dataset import Clip, Dataset
 from earshot_models.datasets.waveforms import Progress, waveforms
-from earshot_models.generators.spectrogram import SMALL, SpectrogramSettings, log_mel
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_studies.pate_aae.generators.spectrogram import SMALL, SpectrogramSettings, log_mel
 
 _TEST = "test"
 

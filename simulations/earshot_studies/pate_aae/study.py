@@ -21,11 +21,11 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.files import replacement
 from earshot_protocol.progress import Progress
-from earshot_simulations.generation.frechet import fidelity
-from earshot_simulations.generation.public_embedding import PublicEmbedding
 from earshot_studies.kit.kept import Kept, digest, rows_at
 from earshot_studies.pate_aae.answers import AnswerNoise, ClipTeachers, answered, ensemble, scale
 from earshot_studies.pate_aae.digits import STUDENT, TEACHER, MovedRidge
+from earshot_studies.pate_aae.frechet import fidelity
+from earshot_studies.pate_aae.public_embedding import PublicEmbedding
 from earshot_studies.pate_aae.split import LabelledClips, Split
 from earshot_studies.pate_aae.systems import (
     Makers,

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from earshot_protocol import checks
 from earshot_protocol.progress import Progress
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.generation import public_embedding
-from earshot_simulations.generation.public_embedding import NOTE, PublicEmbedding
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
 from earshot_simulations.workers import in_parallel
@@ -22,8 +20,10 @@ from earshot_studies.kit.claims import Claim, claims_table, verdicts
 from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import curve
 from earshot_studies.kit.printed import printed_figures
+from earshot_studies.pate_aae import public_embedding
 from earshot_studies.pate_aae.answers import AnswerNoise
 from earshot_studies.pate_aae.claims import added_epsilon, measured_epsilon, proven_epsilon
+from earshot_studies.pate_aae.public_embedding import NOTE, PublicEmbedding
 from earshot_studies.pate_aae.right_labels import (
     TEACHERS,
     WORDS,
@@ -522,7 +522,7 @@ def opened(
         size: Amount of training and of queries.
         progress: Callback for progress.
         speaker: Public speaker; None for the first by name.
-        makers: Makers of the generators; None for those of `pate_aae.generators`.
+        makers: Makers of the generators; None for those of `pate_aae.makers`.
         recipes: Recipe of each generator, in words; needed with other makers.
 
     Raises:
@@ -536,10 +536,10 @@ def opened(
     split = open_split(data / _DIGITS, speaker, work / "sound", told)
     size.check(len(split.private))
     if makers is None or recipes is None:
-        from earshot_studies.pate_aae import generators
+        from earshot_studies.pate_aae import makers as offered
 
-        own = generators.GeneratorRecipes(teachers=generators.critics(size.teachers))
-        makers, recipes = generators.makers(own), own.described
+        own = offered.GeneratorRecipes(teachers=offered.critics(size.teachers))
+        makers, recipes = offered.makers(own), own.described
     embedding = _embedding(data / _SOUNDS, split, work, told)
     return ClipStudy(split, embedding, size, makers, recipes, work, progress)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from earshot_models.generators import adversaries
-from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
-from earshot_models.generators.randomness import Randomness
 from earshot_simulations.auditing.findings import Check, Result
 from earshot_simulations.auditing.watching import replaced
+from earshot_studies.pate_aae.generators import adversaries
+from earshot_studies.pate_aae.generators.private_training import NoisyGradients, PrivateTraining
+from earshot_studies.pate_aae.generators.randomness import Randomness
 from earshot_studies.pate_aae.noisy_gradients import (
     TriedTraining,
     noisy_gradients_check,

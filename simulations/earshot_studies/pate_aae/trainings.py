@@ -1,11 +1,11 @@
 """Real private trainings, watched: their noisy sums of gradients, and all that follows from them.
 
-The steps are `earshot_models.generators.private_training`'s own, with batches, clipping and noise.
-For single steps the loss is ours: its gradient is ten times the clip, which tells the most. Each
-clip has a pixel of its own, so one step is one trial for each of many clips; empty ones are
-missing. Whole trainings of generators get their noisy gradients from `NoisyGradients.at`, and all
-else of a generator must follow from these: they are noted in a training on some clips and handed to
-a training on others, so that whatever of the clips gets past them makes the two generators differ.
+The steps are those of `generators.private_training`, with its batches, clipping and noise. For
+single steps the loss is ours: its gradient is ten times the clip, which tells the most. Each clip
+has a pixel of its own, so one step is one trial for each of many clips; empty ones are missing.
+Whole trainings of generators get their noisy gradients from `NoisyGradients.at`, and all else of a
+generator must follow from these: they are noted in a training on some clips and handed to a
+training on others, so that whatever of the clips gets past them makes the two generators differ.
 """
 
 from __future__ import annotations
@@ -18,14 +18,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from earshot_models.generators import dp_gan, origin, private_autoencoder, private_training
-from earshot_models.generators.clips import Clips
-from earshot_models.generators.generator import Generator
-from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
-from earshot_models.generators.randomness import Randomness, secret_of
-from earshot_models.generators.settings import GeneratorSettings
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.watching import replaced
+from earshot_studies.pate_aae.generators import (
+    dp_gan,
+    origin,
+    private_autoencoder,
+    private_training,
+)
+from earshot_studies.pate_aae.generators.clips import Clips
+from earshot_studies.pate_aae.generators.generator import Generator
+from earshot_studies.pate_aae.generators.private_training import NoisyGradients, PrivateTraining
+from earshot_studies.pate_aae.generators.randomness import Randomness, secret_of
+from earshot_studies.pate_aae.generators.settings import GeneratorSettings
 
 STEEP = 10.0
 """Factor by which gradients are longer than a clip of one full pixel."""

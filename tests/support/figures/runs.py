@@ -57,10 +57,14 @@ _FEW_STEPS = {
 }
 _GENERATORS = {
     **{
-        f"{_S}generation.recipes.{name}": "lambda own: dataclasses.replace(own, steps=20, batch=8)"
+        f"{_T}pate_aae.recipes.{name}|{_S}generation.recipes.{name}": (
+            "lambda own: dataclasses.replace(own, steps=20, batch=8)"
+        )
         for name in ("OPEN", "NOISY", "JUDGED", "VOTED", "START", "VOTED_STARTED")
     },
-    _S + "generation.frechet.SAMPLES_PER_DIMENSION": "1",
+    f"{_T}pate_aae.frechet.SAMPLES_PER_DIMENSION|{_S}generation.frechet.SAMPLES_PER_DIMENSION": (
+        "1"
+    ),
 }
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.tagging.mel_power import log_mel
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.kit.mixtures.ensembles import Heads, trained
+from earshot_studies.muschiol.tagging.mel_power import log_mel
 
 PENALTY = 1.0
 """Inverse strength of the regularization, on features of unit variance."""

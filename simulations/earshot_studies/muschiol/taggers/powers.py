@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.datasets.waveforms import Progress
-from earshot_models.tagging.mel_power import MelSettings, mel_power
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.mixing import LEVEL
 from earshot_studies.kit.mixtures.sources import MixtureSeconds, Side, Sources, open_sources
+from earshot_studies.muschiol.tagging.mel_power import MelSettings, mel_power
 
 _VERSION = 1
 """Cache format version; part of the key."""

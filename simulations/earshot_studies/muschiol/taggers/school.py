@@ -17,7 +17,7 @@ from earshot_studies.muschiol.taggers.linear import FeatureScale, LinearTagger
 from earshot_studies.muschiol.taggers.study import Material
 
 if TYPE_CHECKING:
-    from earshot_models.tagging.training import Workshop
+    from earshot_studies.muschiol.tagging.training import Workshop
 
 
 _LOOKS, _PATIENCE = 60, 2
@@ -28,7 +28,7 @@ class LearnerKind(StrEnum):
     """Kinds of teachers and students.
 
     `LINEAR` is a logistic regression per label on statistics of bands, `SMALL` the small network of
-    `earshot_models.tagging`.
+    `earshot_studies.muschiol.tagging`.
     """
 
     LINEAR = "linear"
@@ -104,7 +104,7 @@ class School:
         """
         if self.teaching.kind is LearnerKind.LINEAR:
             return LinearTagger.trained(power, targets, self._scale)
-        from earshot_models.tagging.examples import Examples
+        from earshot_studies.muschiol.tagging.examples import Examples
 
         validation = Examples.of(self._validation, self.material.validation.truth)
         shop = _workshop(power.shape[1:], self.material.labels, self.teaching)
@@ -140,8 +140,8 @@ def _workshop(shape: tuple[int, int], labels: tuple[str, ...], teaching: Teachin
     # As many processes train as there are cores.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
-    from earshot_models.tagging.mixup import Mixup
-    from earshot_models.tagging.training import Training, Workshop
+    from earshot_studies.muschiol.tagging.mixup import Mixup
+    from earshot_studies.muschiol.tagging.training import Training, Workshop
 
     settings = Training(
         steps=teaching.steps,

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from earshot_models.datasets.waveforms import Progress
-from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol import checks
 from earshot_studies.kit.mixtures.mixing import MixingRecipe
 from earshot_studies.kit.mixtures.sources import Side
 from earshot_studies.muschiol.taggers.mixtures import LONG_TAIL, DrawnMixtures, draw
 from earshot_studies.muschiol.taggers.powers import open_powers
+from earshot_studies.muschiol.tagging.mel_power import MelSettings
 
 HEARD = MelSettings(8000, 512, 256, 32, 1.0)
 """Spectrum that taggers of a study hear: 32 frames of 32 bands; more made none better and took

@@ -1,5 +1,0 @@
-"""Taggers: networks that name everything that sounds in a clip, and how they are trained.
-
-The recipe is that of Muschiol (2021), sections 4.4 and 5.1, with a network beside the paper's that
-trains on one core.
-"""

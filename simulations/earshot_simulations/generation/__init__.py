@@ -1,1 +1,0 @@
-"""Generators of sound, from a budget to audible samples, and the quality of their samples."""
