@@ -38,7 +38,7 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
 ) -> None:
     monkeypatch.setattr(table, "CASES", CASES)
     monkeypatch.setattr(table.read_votes, "__defaults__", (CASES,))
-    monkeypatch.setattr(table.reproduce, "__defaults__", (2, CASES, table.no_progress))
+    monkeypatch.setattr(table.reproduce, "__defaults__", (2, CASES, table.silent))
     out = tmp_path / "out"
     made = reproduced("papernot-table-1", out, "--data", folder, "--seeds", 2)
     rows = {row["data"]: row for row in made}

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress, silent
 from earshot_server.discovery.reachability import Reachability, reachability
 
-Progress = Callable[[str, int, int], None]
 Points = npt.NDArray[np.float64]
 
 PEER_POINTS = 20_000
@@ -36,7 +36,7 @@ def benchmark(
     dimensions: int,
     threads: int,
     seed: int,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
 ) -> list[dict[str, object]]:
     """Time reachability plots of points in twenty crowds.
 

@@ -20,13 +20,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.checks import whole
 from earshot_protocol.overriding import override
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum import shamir
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.sum_in_process import Observer, Vector, run_sum
 from earshot_protocol.two_operators.rounds import REPORT
-
-Progress = Callable[[str, int, int], None]
 
 _T = TypeVar("_T")
 _SHARING = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS)
@@ -101,7 +100,7 @@ def benchmark(
     length: int,
     dropout: float,
     corrupted: float = 0.05,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
 ) -> dict[str, object]:
     """Run one real sum over random vectors and measure it.
 

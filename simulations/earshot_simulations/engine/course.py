@@ -15,6 +15,7 @@ from earshot_protocol.messages import Wait, decode_answer
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
 from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.interface import HELPER, Asks, Summation
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
@@ -23,7 +24,6 @@ from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.interface import Engine, PhoneOutcome
 
-Progress = Callable[[str, int, int], None]
 """Callback that receives the activity, the number of phones or recordings done, and their total."""
 
 DISCOVER = "discover"
@@ -85,7 +85,7 @@ class Course:
         summation: Summation,
         discovery: CentroidDiscovery,
         seed: int,
-        progress: Progress = lambda what, done, total: None,
+        progress: Progress = silent,
         dropouts: Mapping[str, tuple[int, ...]] | None = None,
         after_step: Callable[[SimulatedStep], None] | None = None,
         helper: Callable[[Task], Answer] | None = None,

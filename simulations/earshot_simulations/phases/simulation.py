@@ -18,7 +18,7 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_protocol.progress import silent
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.summations import TWO_OPERATORS
@@ -26,7 +26,7 @@ from earshot_server.discovery.optics import Optics
 from earshot_server.phases.costs import step_costs, together
 from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.adversary.success import Success, measure
-from earshot_simulations.engine.course import Course, Progress, SimulatedStep
+from earshot_simulations.engine.course import Course, SimulatedStep
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Engine, EngineError, Scenario

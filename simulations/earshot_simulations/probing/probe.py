@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder, rate_of
 from earshot_models.datasets.dataset import Dataset
+from earshot_protocol.progress import Progress, silent
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import FoldMeasures, Projected, fit, measure, projected
 from earshot_simulations.probing.places import PlaceMeasures, measure_places
 from earshot_simulations.probing.robustness import Heard, degraded_sides, measure_heard
 from earshot_simulations.probing.seconds import (
     ClipWindows,
-    Progress,
     cut_at,
     embed,
-    no_progress,
     side_names,
 )
 
@@ -113,7 +112,7 @@ def probe(
     dataset: Dataset,
     encoder_for: Callable[[str], Encoder],
     cache: Path | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
 ) -> Probe:
     """Hold each fold, speaker or set of groups out in turn.
 
@@ -131,7 +130,7 @@ def probe_several(
     dataset: Dataset,
     encoders: Sequence[Callable[[str], Encoder]],
     cache: Path | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
 ) -> list[Probe]:
     """Probe each of several encoders on the same sound, degraded alike, as `probe`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,15 +16,9 @@ from earshot_models.datasets.dataset import Clip, Dataset, Unheard
 from earshot_models.datasets.splits import folds
 from earshot_models.datasets.waveforms import Waveforms, readable, waveforms
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.sound_reading import UnreadableFileError
 from earshot_protocol.spectrum import NARROW
-
-Progress = Callable[[str, int, int], None]
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """Ignore progress."""
-
 
 HOPS = 2
 """Windows that begin in a second; every other one belongs to the disjoint seconds."""
@@ -92,7 +86,7 @@ class ClipWindows:
 def cut(
     dataset: Dataset,
     cache: Path | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
     rate: int = NARROW.rate,
 ) -> ClipWindows:
     """Cut all clips of a data set for encoders of one rate, as `cut_at`."""
@@ -103,7 +97,7 @@ def cut_at(
     rates: Iterable[int],
     dataset: Dataset,
     cache: Path | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
 ) -> dict[int, ClipWindows]:
     """Cut all clips of a data set, and note in which of its folds each is tested.
 

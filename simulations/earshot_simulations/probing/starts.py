@@ -14,7 +14,7 @@ from earshot_models import origins, start_centroids
 from earshot_models.components import Components
 from earshot_models.origins import SoundSource
 from earshot_protocol import encoder_file
-from earshot_simulations.probing.seconds import Progress, no_progress
+from earshot_protocol.progress import Progress, silent
 
 _BATCH = 256
 """Seconds that are embedded together."""
@@ -27,7 +27,7 @@ def renewed(
     synthesized: float,
     seed: int = 0,
     cache: Path | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
 ) -> tuple[bytes, tuple[str, ...]]:
     """Find start centroids in public sound, and put them into an encoder file.
 

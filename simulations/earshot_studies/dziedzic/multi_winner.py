@@ -75,8 +75,8 @@ class MixtureStudy:
         encoder = open_encoder(self.encoder)
         rate = rate_of(encoder)
 
-        def told(what: str, done: int, total: int) -> None:
-            self.progress(f"{what}, seed {seed}", done, total)
+        def told(what: str, done: int, total: int, line: str | None = None) -> None:
+            self.progress(f"{what}, seed {seed}", done, total, line)
 
         return prepare(
             lambda: open_sources(self.data, rate, self.cache / "sound"),

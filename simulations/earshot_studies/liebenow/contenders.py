@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from earshot_protocol.checks import whole
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.phases import discovery_budget, learning_budget
-from earshot_protocol.progress import Progress
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.phases.environments import heard_by_some
 from earshot_simulations.phases.run import NOISELESS
@@ -171,7 +171,7 @@ class ReproductionSetup:
     sound: Path | None = None
     encoder: str | None = None
     processes: int = 1
-    progress: Progress = field(default=lambda what, done, total, line=None: None)
+    progress: Progress = silent
     first_seed: int = REPORTED
 
     def __post_init__(self) -> None:

@@ -19,15 +19,14 @@ from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.splits import folds
 from earshot_models.origins import SoundSource
 from earshot_models.recipe import Recipe, train_encoder
+from earshot_protocol.progress import Progress, silent
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval
 from earshot_simulations.probing.probe import Probe, probe
 from earshot_simulations.probing.seconds import (
-    Progress,
     below_sentence,
     cut,
     embed,
-    no_progress,
     side_name,
 )
 from earshot_simulations.reporting.tables import markdown_table
@@ -66,7 +65,7 @@ def linear_accuracy(
     folder: Path,
     recipe: Recipe,
     cache: Path | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
 ) -> Reproduction:
     """Train, probe and compare encoders.
 
@@ -211,7 +210,7 @@ def embedding_space(
     dataset: Dataset,
     encoder: Encoder,
     cache: Path | None = None,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
 ) -> Reproduction:
     """Embed the seconds of a data set, and show their space.
 

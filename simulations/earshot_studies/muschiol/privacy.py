@@ -20,7 +20,7 @@ from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
 from earshot_models.votes.rules.grid_threshold import GridRule
 from earshot_protocol import checks
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.progress import Progress
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
@@ -803,7 +803,7 @@ class PrivacyPlan:
     key: str
     work: Path
     seeds: int
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    progress: Progress = silent
 
     def __post_init__(self) -> None:
         checks.whole("seeds", self.seeds)

@@ -10,10 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress, silent
 from earshot_simulations.engine.processes import check_processes
 from earshot_studies.kit.kept import Kept, rows_at
 from earshot_studies.kit.outcome import Row
-from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, Progress, prepared
+from earshot_studies.muschiol.taggers.ensembles import EnsembleScores, prepared
 from earshot_studies.muschiol.taggers.powers import contents
 from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy
@@ -40,7 +41,7 @@ class TaggerWork:
     teaching: Teaching = NETWORKS
     processes: int = 1
     full: bool = False
-    progress: Progress = lambda what, done, total: None
+    progress: Progress = silent
 
     def __post_init__(self) -> None:
         checks.whole("seeds", self.seeds)

@@ -24,8 +24,8 @@ from earshot_models.votes.costs.smooth import exact_sensitivities, local_sensiti
 from earshot_models.votes.counts import checked_counts
 from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_simulations.probing.seconds import Progress, no_progress
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.kit.claims import beside
@@ -105,7 +105,7 @@ def reproduce(
     votes: Mapping[str, Votes],
     seeds: int = SEEDS,
     cases: Mapping[str, PaperRow] = CASES,
-    progress: Progress = no_progress,
+    progress: Progress = silent,
 ) -> Reproduction:
     """Draw the mechanism's noise anew with every seed, and account for the outcome in every way.
 

@@ -24,6 +24,7 @@ from earshot_protocol.api import Invite, StartPhase
 from earshot_protocol.checks import whole
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.progress import Progress
 from earshot_server.api.views import PhaseExport
 from earshot_simulations.benchmarks.api import server
 from earshot_simulations.benchmarks.api.enrolment import enrol
@@ -44,8 +45,6 @@ from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.workers import spawned
-
-Progress = Callable[[str, int, int], None]
 
 _PATIENCE = 3600.0
 _PERCENTILES = (50, 95, 99)

@@ -18,6 +18,7 @@ from earshot_protocol.encoder_file import read
 from earshot_protocol.environments import default_hierarchy
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 from earshot_server.api.views import PhaseExport, PhaseView
 from earshot_server.dashboard.outcomes import nothing_clear
@@ -40,8 +41,6 @@ from earshot_simulations.benchmarks.sitting.phone_pages import (
     opened,
 )
 from earshot_simulations.temporary import TemporaryFolder
-
-Progress = Callable[[str, int, int], None]
 
 PLACES = ("café", "birds", "train")
 """Places of the sitting: scenes that are synthesized, under names that polls offer."""

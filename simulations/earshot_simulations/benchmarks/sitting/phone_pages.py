@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from playwright.async_api import Browser, Error, Page
+
+from earshot_protocol.progress import Progress
 
 RECORDINGS = 3
 """Seconds that a page hears."""
@@ -47,7 +49,7 @@ async def opened(
     by_place: Mapping[str, Browser],
     count: int,
     link: str,
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
     pictures: Path,
 ) -> OpenedPages:
     """Open pages by an invitation's link, in turn at each place, and let each take part.

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from earshot_client.encoder import Encoder
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.spectrum import Spectrum
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.mixing import MixingRecipe, mix
 from earshot_studies.kit.mixtures.sources import Side, Sources
-
-Progress = Callable[[str, int, int], None]
 
 _VERSION = 1
 """Cache format version; part of the key."""
@@ -151,7 +150,7 @@ def prepare(
     recipe: MixingRecipe,
     seed: int,
     cache: Path,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
 ) -> Mixtures:
     """Mix and embed, or read the result from the cache.
 

@@ -8,7 +8,6 @@ one teacher, the baseline, has them all.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,14 +18,13 @@ from numpy.typing import NDArray
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.files import replacement
+from earshot_protocol.progress import Progress, silent
 from earshot_simulations.workers import in_parallel
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.sources import Side
 from earshot_studies.muschiol.taggers.powers import contents
 from earshot_studies.muschiol.taggers.school import NETWORKS, LearnerKind, School, Teaching
 from earshot_studies.muschiol.taggers.study import TaggerStudy, material
-
-Progress = Callable[[str, int, int], None]
 
 FEWEST = 10
 """Fewest mixtures that a teacher learns from."""
@@ -78,7 +76,7 @@ def prepared(
     seed: int,
     teaching: Teaching = NETWORKS,
     processes: int = 1,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = silent,
     *,
     first: int | None = None,
 ) -> EnsembleScores:
