@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -313,7 +314,8 @@ def test_closing_waits_for_the_step_that_is_under_way(open_client: Opening) -> N
         assert script.asked_for.wait(60)
         closer = threading.Thread(target=client.close)
         closer.start()
-        closer.join(0.2)
+        while not client._closing:
+            time.sleep(0.001)
         assert closer.is_alive()
         script.go_on.set()
         closer.join(60)
@@ -332,7 +334,7 @@ def test_threads_that_share_an_encoder_get_their_own_embeddings() -> None:
     together: dict[int, list[np.ndarray]] = {}
 
     def embed(number: int) -> None:
-        together[number] = [encoder.embed(sounds[number]) for _ in range(30)]
+        together[number] = [encoder.embed(sounds[number]) for _ in range(8)]
 
     threads = [threading.Thread(target=embed, args=(number,)) for number in range(len(sounds))]
     for thread in threads:

@@ -41,7 +41,7 @@ def forked(*calls: Callable[[], object]) -> tuple[str, ...]:
         warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads is the subject
         child = os.fork()
     if not child:
-        signal.alarm(20)  # rather than wait for a lock that nobody lets go
+        signal.alarm(120)  # rather than wait for a lock that nobody lets go
         said = tuple(raised(call) for call in calls)
         os.write(writing, msgspec.msgpack.encode(said))
         os._exit(0)

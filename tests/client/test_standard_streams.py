@@ -160,10 +160,21 @@ def test_a_stream_that_does_not_wait_is_waited_for(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A program that shares its terminal or pipe with ours may have set it so."""
-    waited = mock.Mock(wraps=select.select)
+    go, wait = os.pipe()[::-1]
+    selecting = select.select
+
+    def waiting(*given: list[object]) -> tuple[list[object], ...]:
+        os.write(go, b".")  # only now is anything read
+        return selecting(*given)
+
+    waited = mock.Mock(wraps=waiting)
     monkeypatch.setattr(select, "select", waited)
-    program = f"import sys, time; time.sleep(0.1); assert sys.stdin.read() == {'word '!r} * 100_000"
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as reader:  # noqa: S603
+    program = (
+        f"import os, sys; os.read({wait}, 1); assert sys.stdin.read() == {'word '!r} * 100_000"
+    )
+    with subprocess.Popen(  # noqa: S603 - the program is written above
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, pass_fds=[wait]
+    ) as reader:
         assert reader.stdin is not None
         os.set_blocking(reader.stdin.fileno(), False)
         with os.fdopen(reader.stdin.fileno(), "w", encoding="utf-8", closefd=False) as stream:
@@ -171,6 +182,8 @@ def test_a_stream_that_does_not_wait_is_waited_for(
             assert status_of(lambda: print(LONG, end="")) == 0
         reader.stdin.close()
         assert reader.wait() == 0
+    os.close(go)
+    os.close(wait)
     assert waited.called, "or it would have asked again and again, as fast as it can"
     assert capfd.readouterr().err == ""
 

@@ -193,11 +193,13 @@ def holding(results: list[Result], tightness: float) -> Iterator[Finding]:
             assert two.proven < one.proven, "outcomes cost less than noise"  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_no_rule_with_several_winners_costs_more_than_is_proven() -> None:
     results = list(audit_several_winners(EFFORT.draws, EFFORT.seed))
     assert len(list(holding(results, 2.6))) >= 14
 
 
+@pytest.mark.slow
 def test_no_rule_against_thresholds_costs_more_than_is_proven() -> None:
     results = list(audit_thresholds(EFFORT.draws, EFFORT.seed))
     found = list(holding(results, 3))

@@ -60,10 +60,6 @@ def asked(run: Run[Any]) -> list[str]:
 
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
-in_processes = pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "labelling")) for kind in KINDS]
-)
-"""Kinds, of which one is enough to try what starts processes."""
 
 # ------------------------------------------------------------------------------- one seed, one run
 
@@ -81,7 +77,9 @@ def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(kind: str) -> N
     assert real.survivors == 24 - gone
 
 
-@in_processes
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "labelling")) for kind in KINDS]
+)
 def test_processes_do_not_change_the_result(kind: str) -> None:
     assert essence(simulate(of(kind, jobs=2))) == essence(run_of(kind))
 
@@ -174,7 +172,8 @@ def test_an_interrupt_while_phones_hear_is_a_run_without_steps(
     assert "The run ended before" in page
 
 
-@in_processes
+@pytest.mark.slow
+@each_kind
 def test_an_interrupt_in_two_processes_ends_as_well(kind: str) -> None:
     settings = of(kind, jobs=2)
     stop = steps(settings)[2]

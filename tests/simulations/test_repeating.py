@@ -340,7 +340,8 @@ def test_a_setting_that_is_none_is_named(case: str) -> None:
 
 
 def test_of_equal_runs_nothing_differs(done: Path, tmp_path: Path, earshot: Earshot) -> None:
-    again = kept(dataclasses.replace(TINY, jobs=2), tmp_path)
+    again = kept(TINY, tmp_path)
+    resealed(again, configuration=told(again)["configuration"] | {"jobs": 2})
     status, out, _ = earshot("compare", done.parent, again)
     assert status == 0
     assert "settings: nothing differs" in out

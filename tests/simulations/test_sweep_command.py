@@ -7,12 +7,10 @@ import errno
 import html
 import json
 import math
-import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -219,38 +217,55 @@ labelled = [0.3, 0.9]
 )
 
 
+ENDING = """
+import os, sys
+from earshot_client.command import main
+from earshot_simulations.sweeps.rows import Rows
+
+append, left, sent = Rows.append, *map(int, sys.argv[1:3])
+
+def ending(self, *row):
+    global left
+    append(self, *row)
+    left -= 1
+    if not left:  # a terminal tells the whole group
+        os.killpg(0, sent)
+
+Rows.append = ending
+sys.argv = ["earshot", *sys.argv[3:]]
+main()
+"""
+
+
 @pytest.mark.slow
 def test_sixty_runs_that_are_killed_in_the_middle_go_on(tmp_path: Path) -> None:
     """Whole phases in two processes, ended by Ctrl-C and then by a kill."""
     file, out = described(tmp_path, SIXTY), tmp_path / "out"
-    words = [sys.executable, "-m", "earshot_client", "sweep", str(file), "--jobs", "2", "--out"]
+    words = ["sweep", str(file), "--jobs", "2", "--out"]
 
     def lines() -> list[str]:
         kept = out / FILE
         return kept.read_text().splitlines() if kept.exists() else []
 
     def ended_by(sent: signal.Signals, after: int) -> int:
-        # S603: the command is ours. A terminal tells the whole group.
-        process = subprocess.Popen(  # noqa: S603
-            [*words, str(out)],
+        """The exit status of a sweep that a signal ends after so many new lines."""
+        return subprocess.run(  # noqa: S603 - the program is written above
+            [sys.executable, "-c", ENDING, str(after), str(int(sent)), *words, str(out)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-        )
-        while len(lines()) < after:
-            assert process.poll() is None, "the sweep ended before it was interrupted"
-            time.sleep(0.05)
-        os.killpg(process.pid, sent)
-        return process.wait(timeout=60)
+            check=False,
+        ).returncode
 
     assert ended_by(signal.SIGINT, 12) == 130
     first = lines()
     assert 12 <= len(first) < 60
-    assert ended_by(signal.SIGKILL, len(first) + 10) == -signal.SIGKILL
+    assert ended_by(signal.SIGKILL, 10) == -signal.SIGKILL
     second = [line for line in lines() if line.endswith("}")]
     assert second[: len(first)] == first
     for folder in (out, tmp_path / "whole"):
-        subprocess.run([*words, str(folder)], check=True, capture_output=True)  # noqa: S603
+        command = [sys.executable, "-m", "earshot_client", *words, str(folder)]
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603
     assert lines()[: len(second)] == second
     keys = [json.loads(line)["key"] for line in lines()]
     assert len(keys) == len(set(keys)) == 60
