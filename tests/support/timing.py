@@ -24,9 +24,11 @@ USUAL = 1.0
 LIMIT = 6.0
 """Seconds of the processor above which an unmarked test fails the run.
 
-Six times what is usual: counting lines doubles the time of a test, busy cores that share a cache
-add half, and another machine may be half as fast. A test of a usual second never meets it.
+Six times what is usual: busy cores that share a cache may double the time of a test, and another
+machine may be half as fast. A test that keeps to the usual second never meets it.
 """
+COUNTED_LIMIT = 2 * LIMIT
+"""The same where lines are counted, which takes as much as the test itself."""
 SLOWEST = 10
 
 
@@ -93,6 +95,7 @@ class Timing:
     def __init__(self, config: pytest.Config) -> None:
         self._worker: dict[str, Any] | None = getattr(config, "workeroutput", None)
         self._into: Path | None = config.option.costs
+        self._limit = COUNTED_LIMIT if getattr(config.option, "cov_source", None) else LIMIT
         self._costs: list[Cost] = []
         self._apart = Apart()
 
@@ -145,7 +148,7 @@ class Timing:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._worker is not None:
             self._worker["costs"] = [tuple(each) for each in self._costs]
-        elif session.exitstatus == pytest.ExitCode.OK and any(map(_too_slow, self._costs)):
+        elif session.exitstatus == pytest.ExitCode.OK and any(map(self._too_slow, self._costs)):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -160,9 +163,12 @@ class Timing:
         if slow := [each for each in self._costs if not each.slow and each.own > USUAL]:
             terminalreporter.section(f"unmarked tests above {USUAL:g} s of the processor")
             for each in sorted(slow, key=lambda each: -each.own):
-                refused = f" (above {LIMIT:g} s: mark it slow or make it smaller)"
-                said = refused if _too_slow(each) else ""
+                refused = f" (above {self._limit:g} s: mark it slow or make it smaller)"
+                said = refused if self._too_slow(each) else ""
                 terminalreporter.write(f"{each.own:6.1f} s  {each.test}{said}\n")
+
+    def _too_slow(self, cost: Cost) -> bool:
+        return not cost.slow and cost.own > self._limit
 
 
 class Deadline:
@@ -204,10 +210,6 @@ class Deadline:
 
 _LATE = object()
 """What stands for the outcome of a test that was not begun."""
-
-
-def _too_slow(cost: Cost) -> bool:
-    return not cost.slow and cost.own > LIMIT
 
 
 def slowest(costs: Iterable[Cost]) -> list[str]:
