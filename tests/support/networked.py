@@ -23,7 +23,8 @@ import psutil
 
 from earshot_server.operator_client import OperatorClient, read_token
 
-PATIENCE = 60.0
+PATIENCE = 300.0
+"""Seconds after which what a test waits for has failed; a loaded machine may stall for a minute."""
 
 
 def await_(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
@@ -116,7 +117,7 @@ class ServerProcess:
             raise
 
     def is_ready(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("GET", "/health/ready")
             return connection.getresponse().status == 200
