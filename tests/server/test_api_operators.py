@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.api_caller import Server, body_of, problem_of
-from support.networked import await_
+from support.networked import PATIENCE, await_
 from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS, make_phones
 
@@ -287,7 +287,7 @@ def test_a_phase_that_is_published_at_this_moment_is_not_stopped(
             stopping = elsewhere.submit(Registry(database).stop, phase, "stopped")
             await_(lambda: waiting(database), "the stop to wait")
             database.query("UPDATE phases SET over = true WHERE phase = %s", (phase,))
-        assert stopping.result(10) is False
+        assert stopping.result(PATIENCE) is False
     assert database.query("SELECT failure FROM gatherings") == [(None,)]
 
 

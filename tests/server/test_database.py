@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
+from support.networked import PATIENCE
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_server.processes.embedded import EmbeddedPostgres
@@ -339,7 +340,7 @@ def test_answers_acknowledged_while_the_server_crashes_are_kept(
 
     with ThreadPoolExecutor(4) as pool:
         done = [pool.submit(answer, first) for first in range(4)]
-        assert enough.wait(60)
+        assert enough.wait(PATIENCE)
         postgres.stop(crash=True)
         postgres.start()
         for future in done:
@@ -372,7 +373,7 @@ def _refusing_server(password: str) -> Iterator[int]:
             except OSError:
                 return
             with peer:
-                peer.settimeout(10)
+                peer.settimeout(PATIENCE)
                 peer.recv(4096)
                 peer.sendall(b"R\0\0\0\x08\0\0\0\x03")
                 assert password.encode() in peer.recv(4096)
@@ -385,4 +386,4 @@ def _refusing_server(password: str) -> Iterator[int]:
             yield listener.getsockname()[1]
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(30)
+            thread.join()

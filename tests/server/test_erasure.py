@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 from support.api_caller import Caller, Server, body_of, problem_of
+from support.networked import await_
 from support.played_phase import PARAMETERS, PHONES, make_phones
 from support.reading import record
 
@@ -218,10 +218,8 @@ def test_joining_and_leaving_at_once_leaves_no_hole(server: Server, database: Da
 
 def waiting(database: Database, count: int) -> None:
     """Return once so many wait for a lock."""
-    deadline = time.monotonic() + 30
-    while database.query("SELECT count(*) FROM pg_locks WHERE NOT granted") != [(count,)]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    await_(lambda: database.query(waiting) == [(count,)], "all that wait for a lock")
 
 
 def test_whoever_was_renumbered_while_it_waited_leaves_no_hole(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from flask import Flask, Response, g, request
@@ -20,7 +21,7 @@ from earshot_server.api import bodies, problems
 from earshot_server.api.health import LIVE, READY, STUCK
 from earshot_server.api.pages_of_phones import PagesOfPhones
 from earshot_server.api.problems import OperatorError
-from earshot_server.front import gateway
+from earshot_server.front import connections, gateway
 from earshot_server.front.connections import SWEEP_EVERY
 
 LARGE = 2**20
@@ -90,6 +91,24 @@ def door(request: pytest.FixtureRequest, blocked: threading.Event) -> Iterator[D
     patience = replace(PATIENT, **getattr(request, "param", {}))
     with Door(application(blocked), patience, 2).open() as door:
         yield door
+
+
+Pass = Callable[[float], None]
+"""Lets seconds pass at once."""
+
+
+@pytest.fixture
+def pass_(monkeypatch: pytest.MonkeyPatch) -> Pass:
+    """Move the clock of all deadlines."""
+    passed = 0.0
+
+    def more(seconds: float) -> None:
+        nonlocal passed
+        passed += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + passed)
+    monkeypatch.setattr(connections, "time", clock)
+    return more
 
 
 def short(**seconds: float) -> pytest.MarkDecorator:
@@ -202,10 +221,11 @@ def test_the_rest_of_a_body_that_nobody_wants_is_heard(door: Door) -> None:
         assert answer(stranger) == (200, b"live")
 
 
-@short(rest=3.0)
-def test_the_rest_of_a_body_that_nobody_wants_is_not_heard_forever(door: Door) -> None:
+@short(rest=60.0)
+def test_the_rest_of_a_body_that_nobody_wants_is_not_heard_forever(door: Door, pass_: Pass) -> None:
     with door.say(post("/known", LARGE)) as slow:
         assert answer(slow)[0] == 401
+        pass_(61.0)
         assert drip(slow, b" ") == b""
 
 
@@ -223,11 +243,12 @@ def test_who_takes_it_in_time_has_all_of_it(door: Door) -> None:
             assert answer(client) == (200, bytes(8 * LARGE))
 
 
-@short(fields=3.0)
-def test_between_two_requests_a_connection_may_rest(door: Door) -> None:
+@short(fields=60.0)
+def test_between_two_requests_a_connection_may_rest(door: Door, pass_: Pass) -> None:
     with door.say(get(LIVE)) as client:
         assert answer(client) == (200, b"live")
-        time.sleep(3.0 + 2 * SWEEP_EVERY)
+        pass_(61.0)
+        time.sleep(2 * SWEEP_EVERY)
         client.sendall(get(LIVE))
         assert answer(client) == (200, b"live")
 

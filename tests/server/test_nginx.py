@@ -20,7 +20,7 @@ from support.authority import Authority
 from support.debian import program
 from support.documented import blocks, section
 from support.front_door import PATIENT, Door
-from support.networked import await_, own_port
+from support.networked import PATIENCE, await_, own_port
 from support.textbook_link import read
 
 from earshot_protocol.api import PHASES
@@ -60,7 +60,7 @@ def nginx(folder: Path, *servers: str) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        assert process.wait(30) == 0, (folder / "errors").read_text()
+        assert process.wait(PATIENCE) == 0, (folder / "errors").read_text()
 
 
 def listens(port: int) -> bool:
@@ -113,11 +113,13 @@ class Site:
         **fields: str,
     ) -> tuple[int, http.client.HTTPMessage, str]:
         """As a browser that says where a form is from by `Origin` alone, with its cookie."""
-        connection = http.client.HTTPSConnection(HOST, self.port, context=self.tls, timeout=30)
+        connection = http.client.HTTPSConnection(
+            HOST, self.port, context=self.tls, timeout=PATIENCE
+        )
         named = {name.replace("_", "-"): value for name, value in fields.items()}
         with contextlib.closing(connection):
             plain = socket.create_connection(
-                ("127.0.0.1", self.port), timeout=30, source_address=(address, 0)
+                ("127.0.0.1", self.port), timeout=PATIENCE, source_address=(address, 0)
             )
             connection.sock = self.tls.wrap_socket(plain, server_hostname=HOST)
             given = {"Accept": "text/html", "Cookie": self.cookie} | named
@@ -199,7 +201,7 @@ def test_limits_count_the_client_behind_real_proxies(site: Site) -> None:
 def test_a_request_without_a_host_is_answered(site: Site) -> None:
     """HTTP/1.0 has none, and then `$http_host` is empty."""
     with (
-        socket.create_connection(("127.0.0.1", site.port), timeout=30) as plain,
+        socket.create_connection(("127.0.0.1", site.port), timeout=PATIENCE) as plain,
         site.tls.wrap_socket(plain, server_hostname=HOST) as client,
     ):
         client.sendall(b"GET /health/live HTTP/1.0\r\n\r\n")

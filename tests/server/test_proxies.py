@@ -145,7 +145,7 @@ def test_every_address_of_the_machine_is_that_of_ipv4_as_well(host: str) -> None
     with closing(listen(host, 0)) as listener:
         port = listener.getsockname()[1]
         for address in ("127.0.0.1", "::1"):
-            with socket.create_connection((address, port), timeout=10) as client:
+            with socket.create_connection((address, port), timeout=60) as client:
                 accepted, peer = listener.accept()
                 accepted.close()
                 assert str(read_address(peer[0])) == client.getsockname()[0]
@@ -153,4 +153,4 @@ def test_every_address_of_the_machine_is_that_of_ipv4_as_well(host: str) -> None
 
 def test_one_address_of_ipv6_is_that_alone() -> None:
     with closing(listen("::1", 0)) as listener, pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=10)
+        socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=60)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.examples import examples
+from support.networked import PATIENCE, await_
 from support.steps import Step
 
 from earshot_protocol.errors import (
@@ -393,15 +393,15 @@ def _await_blocked(database: Database, sessions: int) -> None:
 
     To be called from a thread that is in no transaction, of which the question would be part.
     """
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+
+    def waiting() -> int:
         rows = database.query(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE wait_event_type = 'Lock' AND datname = current_database()"
         )
-        if rows[0][0] >= sessions:
-            return
-    pytest.fail(f"{sessions} sessions were to wait for one another")
+        return int(rows[0][0])
+
+    await_(lambda: waiting() >= sessions, "all sessions that wait for one another")
 
 
 def test_closing_waits_for_the_answers_that_are_on_their_way(own_database: Database) -> None:
@@ -423,11 +423,11 @@ def test_closing_waits_for_the_answers_that_are_on_their_way(own_database: Datab
         with own_database.transaction() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(1)")
             answer = pool.submit(shared.add_answer, ONE, 0, 1, b"x")
-            pool.submit(_await_blocked, own_database, 1).result(60)
+            pool.submit(_await_blocked, own_database, 1).result(PATIENCE)
             read = pool.submit(close)
-            pool.submit(_await_blocked, own_database, 2).result(60)
-        answer.result(60)
-        assert read.result(60) == ((1, b"x"),)
+            pool.submit(_await_blocked, own_database, 2).result(PATIENCE)
+        answer.result(PATIENCE)
+        assert read.result(PATIENCE) == ((1, b"x"),)
 
 
 def test_an_answer_that_waited_for_the_end_of_its_step_is_late(
@@ -439,13 +439,13 @@ def test_an_answer_that_waited_for_the_end_of_its_step_is_late(
 
     def tasks() -> Iterator[tuple[int, bytes]]:
         answers.append(pool.submit(shared.add_answer, ONE, 0, 1, b"x"))
-        pool.submit(_await_blocked, database, 1).result(60)
+        pool.submit(_await_blocked, database, 1).result(PATIENCE)
         yield 1, b"next"
 
     with ThreadPoolExecutor(2) as pool:
         shared.replace(ONE, b"", step(1), tasks())
         with pytest.raises(UnexpectedMessageError, match="step that is over"):
-            answers[0].result(60)
+            answers[0].result(PATIENCE)
     assert tuple(shared.answers(ONE)) == ()
 
 

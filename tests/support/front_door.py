@@ -17,7 +17,7 @@ from earshot_server.front.gateway import Gateway
 from earshot_server.front.protocol import PatientProtocol
 from support.networked import await_
 
-LONG = 30.0
+LONG = 120.0
 """Seconds that nothing here takes, however busy the machine is."""
 PATIENT = Patience(fields=LONG, body=LONG, bytes_per_second=2**20, idle=LONG, rest=LONG)
 """A test makes one deadline short, the one that it is about: no other can come before it."""

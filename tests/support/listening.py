@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 
-PATIENCE = 60.0
-"""Seconds."""
+PATIENCE = 300.0
+"""Seconds after which what a test waits for has failed; a loaded machine may stall for a minute."""
 
 
 @contextlib.contextmanager

@@ -101,7 +101,7 @@ class ServerProcess:
             raise
 
     def is_ready(self) -> bool:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request("GET", "/health/ready")
             return connection.getresponse().status == 200

@@ -23,14 +23,17 @@ def saying(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         if tls is not None:
             listener = stack.enter_context(tls.wrap_socket(listener, server_side=True))
-        ended = threading.Event()
+        ended, accepted = threading.Event(), list[socket.socket]()
 
         def serve() -> None:
             while not ended.is_set():
                 with contextlib.suppress(OSError):
                     connection, _ = listener.accept()
+                    accepted.append(connection)
                     with connection:
-                        connection.settimeout(PATIENCE / 3)
+                        if ended.is_set():
+                            return
+                        connection.settimeout(PATIENCE)
                         read_request(connection)
                         say(connection)
 
@@ -40,8 +43,9 @@ def saying(say: Say, tls: ssl.SSLContext | None = None) -> Iterator[str]:
             yield f"http{'s' if tls else ''}://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             ended.set()
-            with contextlib.suppress(OSError):
-                listener.shutdown(socket.SHUT_RDWR)
+            for each in (listener, *accepted):  # a client may have kept its end
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
             thread.join()
 
 

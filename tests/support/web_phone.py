@@ -49,7 +49,7 @@ class WebPhone:
         assert self._process.stdout is not None
         self._process.stdin.close()
         try:
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=300)
         finally:
             self._process.kill()
             self._process.wait()

@@ -15,7 +15,7 @@ import psutil
 import psycopg
 import pytest
 from support.command import earshot, earshot_apart
-from support.networked import ServerProcess, await_
+from support.networked import PATIENCE, ServerProcess, await_
 from support.played_phase import PHONES
 
 from earshot_protocol.api import TASK, Invite, StartPhase
@@ -51,7 +51,7 @@ def test_pages_that_hold_phones_are_let_in(server: ServerProcess, origin: str) -
     """Also where the application sees nothing of their requests."""
     for method, more, status in (("OPTIONS", {}, 204), ("POST", {}, 415), ("POST", None, 431)):
         fields = {"Origin": origin} | ({f"X-{i}": "a" for i in range(110)} if more is None else {})
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         connection.request(method, TASK, headers=fields)
         response = connection.getresponse()
         assert response.status == status
@@ -485,7 +485,7 @@ def test_figures_are_in_no_folder_and_outlast_those_who_count(
 
     def ask(server: ServerProcess, path: str) -> tuple[int, str]:
         token = (tmp_path / "operator.token").read_text().strip()
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
         response = connection.getresponse()
         status, text = response.status, response.read().decode()
@@ -589,7 +589,7 @@ UNKNOWN_CODING, UNKNOWN_VERSION = b"501", b"505"
 def test_what_is_no_http_is_refused_and_smuggles_nothing(
     server: ServerProcess, request_: bytes
 ) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
         connection.sendall(request_)
         connection.shutdown(socket.SHUT_WR)
         said = b""

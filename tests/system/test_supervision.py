@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.helper_server import HelperProcess
-from support.networked import ServerProcess, await_
+from support.networked import PATIENCE, ServerProcess, await_
 
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import Invite
@@ -54,7 +54,7 @@ def log_that_nobody_reads(path: Path) -> Iterator[int]:
 
 
 def ask(port: int, path: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     connection.request("GET", path)
     status = connection.getresponse().status
     connection.close()

@@ -37,7 +37,7 @@ KEEPS_NOTHING = {
     "de-AT": "Dieser Browser lässt die Seite gerade nichts behalten.",
 }
 
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=60_000)
 
 
 class Host(NamedTuple):
