@@ -100,6 +100,12 @@ def test_the_version_is_shown() -> None:
             "earshot bench needs playwright, flask, not installed here: "
             "{simulations,server,browsers}",
         ),
+        (
+            ("jax",),
+            ("reproduce", "pate-aae", "--help"),
+            "earshot reproduce needs jax, not installed here: "
+            "{simulations,models,server,tables,dev}",
+        ),
         (("flask",), ("serve",), "earshot serve needs flask, not installed here: {server}"),
     ],
 )
