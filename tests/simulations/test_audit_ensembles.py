@@ -217,7 +217,7 @@ def test_no_rule_for_one_winner_costs_more_than_is_proven() -> None:
     results = catalogue.audit("curator-votes", EFFORT)
     assert [each for each in results if not each.passed] == []
     cases = " ".join(each.case for each in results)
-    for name in ("LNMaxRule", "GNMaxRule", "Confident", "Interactive", "owners of three budgets"):
+    for name in ("LNMax", "GNMax", "Confident", "Interactive", "owners of three budgets"):
         assert name in cases
     for each in results:
         if isinstance(each, Finding):

@@ -20,8 +20,8 @@ from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.tally import journal, secure_sums
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.interface import Sight
+from earshot_models.votes.tally.labelling import LabellingRequest, run
 from earshot_models.votes.tally.result import LabellingResult
-from earshot_models.votes.tally.run import LabellingRequest, run
 from earshot_models.votes.tally.tallies import Counter, SumSettings
 from earshot_protocol.privacy.mechanisms import Unit
 from support.kills import dying, in_child, moments

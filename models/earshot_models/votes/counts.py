@@ -1,4 +1,4 @@
-"""Tables of teachers' votes that a curator holds, checked before they are used."""
+"""Tables of teachers' votes that a curator holds: counted, and checked before they are used."""
 
 from __future__ import annotations
 
@@ -7,9 +7,25 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.voting.teacher_ballots import NONE, Whole
 
 _ROUNDING = 1e-3
 """Largest error of the sum of a student's scores: float32 over some thousand classes."""
+
+
+def vote_counts(predictions: Whole, weights: Whole, classes: int) -> Whole:
+    """Return the weight that each class has, int64 (queries, classes).
+
+    Args:
+        predictions: Class that each teacher names, `NONE` abstaining, (teachers, queries).
+        weights: Weight of each teacher, int64 (teachers,).
+        classes: Number of classes (m).
+    """
+    counts = np.zeros((predictions.shape[1], classes), dtype=np.int64)
+    for chosen, weight in zip(predictions, weights.tolist(), strict=True):
+        cast = np.flatnonzero(chosen != NONE)
+        counts[cast, chosen[cast]] += weight
+    return counts
 
 
 def checked_votes(votes: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:

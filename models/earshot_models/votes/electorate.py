@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,24 +68,6 @@ class Electorate:
     def among(self, queries: range) -> Electorate:
         """Return the same teachers on some queries."""
         return replace(self, predictions=self.predictions[:, queries.start : queries.stop])
-
-    def counts(self, weights: Whole) -> Whole:
-        """Return the weight that each class, or label, has: int64 (queries, classes)."""
-        if self.predictions.ndim == 3:
-            return np.asarray(np.tensordot(weights, self.predictions, axes=1), dtype=np.int64)
-        shape = self.queries, self.classes
-        counts = np.zeros(shape, dtype=np.int64)
-        for teacher, weight in enumerate(weights.tolist()):
-            chosen = self.predictions[teacher]
-            cast = np.flatnonzero(chosen != NONE)
-            counts[cast, chosen[cast]] += weight
-        return counts
-
-
-def fingerprint(array: npt.NDArray[np.generic]) -> str:
-    """Return the SHA-256 of an array's shape, type and content."""
-    described = f"{array.dtype.str} {array.shape}".encode()
-    return hashlib.sha256(described + np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
 def electorate(

@@ -26,7 +26,6 @@ from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.dependent import publish
-from earshot_models.votes.tally.labelling import End, LabelledQueries
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
@@ -171,7 +170,7 @@ def _publish(
     electorate = Electorate(predictions, len(votes))
     tally = Central(rule, electorate, np.ones(_TEACHERS, dtype=np.int64))
     with _watched(sensitivity) as seen:
-        publish(cost, tally, LabelledQueries(answers, (), (), End.QUERIES, _QUERIES), _BUDGET)
+        publish(cost, tally, answers, _BUDGET)
     return seen[0]
 
 

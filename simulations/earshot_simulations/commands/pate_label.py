@@ -86,7 +86,7 @@ def _label(
     from earshot_models.votes.electorate import load
     from earshot_models.votes.tally import journal, result
     from earshot_models.votes.tally.budgets import QueryBudget
-    from earshot_models.votes.tally.run import RESUMES, LabellingRequest, run
+    from earshot_models.votes.tally.labelling import RESUMES, LabellingRequest, run
 
     voters, out = _voters(votes, rule, shared), shared.out
     records = voters.teachers if shared.records is None else shared.records

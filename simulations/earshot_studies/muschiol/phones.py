@@ -19,7 +19,7 @@ from earshot_models.votes.output_ballots import Outputs
 from earshot_models.votes.rules.gnthreshold import GNThresholdRule
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.federated import Federated
-from earshot_models.votes.tally.run import LabellingRequest, run
+from earshot_models.votes.tally.labelling import LabellingRequest, run
 from earshot_models.votes.tally.secure_sums import TeacherCrowd as Participants
 from earshot_models.votes.tally.tallies import Counter, SumSettings
 from earshot_protocol import checks

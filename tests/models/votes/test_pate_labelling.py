@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from support.vote_rules import rule
 
+from earshot_models.votes.counts import vote_counts
 from earshot_models.votes.electorate import Electorate, electorate, load
 from earshot_models.votes.rules.rule import VoteKind
 from earshot_models.votes.tally import journal
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.interface import Purchase
 from earshot_models.votes.tally.journal import OtherLabellingError
-from earshot_models.votes.tally.labelling import End
-from earshot_models.votes.tally.run import KEY, LabellingRequest, run
+from earshot_models.votes.tally.labelling import KEY, LabellingRequest, fingerprint, run
+from earshot_models.votes.tally.result import End
 from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.privacy.conversions import zcdp_epsilon
@@ -216,8 +217,6 @@ def test_without_the_teachers_noise_a_sum_is_not_run_once_more(tmp_path: Path) -
 
 
 def identity(request: LabellingRequest, crowd: Electorate) -> dict[str, Any]:
-    from earshot_models.votes.electorate import fingerprint
-
     votes = {"votes": fingerprint(crowd.predictions), "weights": None, "scores": None}
     return request.identity(crowd.classes) | votes
 
@@ -230,14 +229,14 @@ def test_counts_are_dealt_out_to_teachers_and_add_up_to_what_they_were() -> None
     counts = generator.multinomial(17, [0.5, 0.3, 0.1, 0.1], size=40)
     found = electorate(counts, False)
     assert (found.teachers, found.classes, found.dealt) == (17, 4, True)
-    assert (found.counts(np.ones(17, dtype=np.int64)) == counts).all()
+    assert (vote_counts(found.predictions, np.ones(17, dtype=np.int64), 4) == counts).all()
     labels = electorate(np.array([[0, 3, 2]]), True, teachers=3)
     assert labels.predictions.sum(axis=0).tolist() == [[0, 3, 2]]
 
 
 def test_votes_of_nobody_count_for_nobody() -> None:
     found = electorate(np.array([[0, NONE], [1, NONE]]), False, classes=3)
-    assert found.counts(np.array([2, 5])).tolist() == [[2, 5, 0], [0, 0, 0]]
+    assert vote_counts(found.predictions, np.array([2, 5]), 3).tolist() == [[2, 5, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from earshot_models.votes.electorate import Electorate
 from earshot_models.votes.rules.rule import UNITS, VoteKind
 from earshot_models.votes.tally.budgets import QueryBudget, _order
 from earshot_models.votes.tally.interface import Purchase, Tally
-from earshot_models.votes.tally.run import LabellingRequest, run
+from earshot_models.votes.tally.labelling import LabellingRequest, run
 from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.mechanisms import Unit

@@ -12,11 +12,12 @@ from support.vote_rules import rule, tallied
 
 from earshot_models.votes.costs.releases import VotesCost
 from earshot_models.votes.electorate import Electorate, PollForm
+from earshot_models.votes.label_ballots import Approval
 from earshot_models.votes.rules.rule import UNITS, VoteKind, VotingRule
 from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.interface import Purchase
-from earshot_models.votes.tally.run import LabellingRequest
+from earshot_models.votes.tally.labelling import LabellingRequest
 from earshot_models.votes.tally.tallies import Counter, tally
 from earshot_protocol.errors import EarshotError, InvalidParametersError
 from earshot_protocol.privacy.divergences import ORDERS, renyi
@@ -132,7 +133,7 @@ def test_without_noise_curator_and_secure_sum_say_the_same(case: str) -> None:
     central, federated = (asked(case, counter) for counter in Counter)
     found, seen = (each.ask(range(QUERIES)).outcomes for each in (central, federated))
     if federated.proposals is not None:  # no student's answer is proposed: all are counted
-        votes = central.voters.counts(central.weights)
+        votes = _counted(central)
         assert (np.take_along_axis(votes, seen[:, None], axis=1)[:, 0] == votes.max(axis=1)).all()
         return
     clear = _clear(central)
@@ -140,9 +141,15 @@ def test_without_noise_curator_and_secure_sum_say_the_same(case: str) -> None:
     assert (found == seen)[clear].all()
 
 
+def _counted(central: Any) -> Any:
+    """Return the votes of every class or label, by adding up ballots."""
+    ballots = central.rule.ballot(POLL) if not central.rule.several else Approval(LABELS)
+    return ballots.cast(central.voters.predictions).sum(axis=0)
+
+
 def _clear(central: Any) -> Any:
     """Return the queries that noise does not decide: neither ties nor gaps of the same width."""
-    votes = central.voters.counts(central.weights)
+    votes = _counted(central)
     ordered = -np.sort(-votes, axis=1)
     if not central.rule.several:
         return ordered[:, 0] > ordered[:, 1]
@@ -269,6 +276,17 @@ def test_costs_that_look_at_votes_are_published_or_refused(case: str) -> None:
         elif cost not in own.publishes and not own.publishes:
             with pytest.raises(InvalidParametersError, match="no cost by votes"):
                 own.release(cost, voters, outcomes, 8.0, Unit.REPLACED_PHONE)
+
+
+@pytest.mark.parametrize("sigma", [5e-324, 1e-200, 1e-155, 1e-10, 1e10, 1e155, 1e200, 1e308])
+@Case
+def test_noise_whose_square_no_number_holds_is_refused(case: str, sigma: float) -> None:
+    with pytest.raises(InvalidParametersError, match="must be a number, from 1e-09 to 1e"):
+        made(case, sigma=sigma)
+    own = made(case)
+    if own.check is not None:
+        with pytest.raises(InvalidParametersError, match=r"^deviation=.*must be a number, from"):
+            replace(own, check_sigma=sigma)
 
 
 REFUSED: tuple[tuple[str, dict[str, Any], Counter | None, int, str], ...] = (

@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 def claimed_binary(labels: int, sigma: float, orders: npt.ArrayLike) -> Numbers:
-    """Return kλ/σ², as claimed for `BinaryVoting` (Dziedzic et al., PoPETs 2023, 5.1).
+    """Return kλ/σ², as claimed for binary voting (Dziedzic et al., PoPETs 2023, 5.1).
 
     For an answer, 2kλ/σ² holds.
     """
@@ -41,7 +41,7 @@ def claimed_clipped(tau: float, norm: int, sigma: float, orders: npt.ArrayLike) 
 
 
 def claimed_powerset(sigma: float, orders: npt.ArrayLike) -> Numbers:
-    """Return λ/σ² for an answer of `PowersetVoting` (their Proposition 5.1), which holds."""
+    """Return λ/σ² for an answer of powerset voting (their Proposition 5.1), which holds."""
     return np.asarray(orders, dtype=np.float64) / sigma**2
 
 

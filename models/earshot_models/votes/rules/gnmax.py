@@ -13,9 +13,9 @@ from earshot_models.votes.costs import costs, smooth
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.outcomes import log_winning
 from earshot_models.votes.costs.releases import Costs, VotesCost
-from earshot_models.votes.counts import checked_votes
+from earshot_models.votes.counts import checked_votes, vote_counts
 from earshot_models.votes.electorate import Electorate, PollForm
-from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners, largest
+from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners
 from earshot_models.votes.rules.rule import Numbers
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
@@ -54,7 +54,7 @@ class GNMax:
             InvalidInputError: The votes are invalid (see `counts.checked_votes`).
         """
         table = checked_votes(votes)
-        return largest(noisy_counts.with_normal(table, self.deviation, random))
+        return np.asarray(noisy_counts.with_normal(table, self.deviation, random).argmax(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,8 @@ class GaussianRule(OneWinnerRule):
     ) -> Costs:
         if cost not in self.publishes:
             return super().release(cost, asked, outcomes, order, unit)
-        votes = asked.counts(np.ones(asked.teachers, dtype=np.int64))
+        alike = np.ones(asked.teachers, dtype=np.int64)
+        votes = vote_counts(asked.predictions, alike, asked.classes)
         voted = outcomes != NONE
         each = self.divergences(votes, [order], Method(cost.value), voted=voted)
         exact = cost is VotesCost.EXACT

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_models.votes.confident_check import ConfidentCheck
-from earshot_models.votes.counts import checked_scores, checked_votes
+from earshot_models.votes.counts import checked_scores
 from earshot_models.votes.rules.gnmax import GaussianRule
 from earshot_models.votes.rules.one_winner import Winners
 from earshot_models.votes.rules.rule import Numbers
@@ -53,13 +53,10 @@ class InteractiveRule(GaussianRule):
         return ConfidentCheck(self.threshold, self.check_sigma)
 
     @override
-    def agreement(
-        self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None
-    ) -> Numbers:
+    def agreement(self, votes: Numbers, scores: npt.NDArray[np.number] | None = None) -> Numbers:
         """Return the most votes that the student did not expect, for the check, (queries,)."""
-        table = checked_votes(votes)
-        expected = table.sum(axis=1, keepdims=True) * _given(scores, table)
-        most: Numbers = (table - expected).max(axis=1)
+        expected = votes.sum(axis=1, keepdims=True) * _given(scores, votes)
+        most: Numbers = (votes - expected).max(axis=1)
         return most
 
     @override

@@ -15,7 +15,7 @@ from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.counts import checked_votes
 from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.laws import laplace_law
-from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners, largest
+from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners
 from earshot_models.votes.rules.rule import Numbers, Times, VoteKind
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
@@ -47,7 +47,7 @@ class LNMax:
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
         """Return one class for every query, as `gnmax.GNMax.winners` does."""
         table = checked_votes(votes)
-        return largest(noisy_counts.with_laplace(table, 1 / self.gamma, random))
+        return np.asarray(noisy_counts.with_laplace(table, 1 / self.gamma, random).argmax(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from earshot_models.votes.costs import costs, dependent
 from earshot_models.votes.costs.costs import Divergences, Method
-from earshot_models.votes.counts import checked_votes
+from earshot_models.votes.counts import checked_votes, vote_counts
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.rules.rule import Numbers, Passing, VotingRule
 from earshot_protocol import checks
@@ -42,7 +42,7 @@ class OneWinnerRule(VotingRule):
 
     @override
     def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
-        return largest(totals)
+        return np.asarray(totals.argmax(axis=1))
 
     @override
     def least_agreement(self, poll: PollForm, voters: float) -> float:
@@ -52,33 +52,29 @@ class OneWinnerRule(VotingRule):
     def decide(
         self, asked: Electorate, weights: Whole, scores: Numbers | None, random: RandomBytes
     ) -> tuple[Whole, Passing]:
-        return self.answers(asked.counts(weights), random, scores)
+        votes = vote_counts(asked.predictions, weights, asked.classes)
+        return self.answers(checked_votes(votes), random, scores)
 
     def answers(
         self,
-        votes: npt.NDArray[np.number],
+        votes: Numbers,
         random: RandomBytes = os.urandom,
         scores: npt.NDArray[np.number] | None = None,
     ) -> tuple[Winners, Passing]:
         """Return one class for every query, and whether it is the teachers' answer, paid for.
 
         Args:
-            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
+            votes: Votes of each class, (queries, classes), as `counts.checked_votes` returns them.
             random: Source of bytes; a seeded one belongs in simulations only.
             scores: Probability of each class by a student, if the rule takes them.
 
         Returns:
             Classes, `NONE` where teachers do not agree, int64 (queries,); and bool (queries,).
-
-        Raises:
-            InvalidInputError: The votes are invalid (see `counts.checked_votes`).
         """
-        table = checked_votes(votes)
-        passing = np.ones(len(table), dtype=np.bool_)
+        found, passing = self.unasked(votes, scores), np.ones(len(votes), dtype=np.bool_)
         if self.check is not None:
-            passing = self.check.passing(self.agreement(table, scores), random)
-        found = self.unasked(table, scores)
-        found[passing] = self.drawn(table[passing], random)
+            passing = self.check.passing(self.agreement(votes, scores), random)
+        found[passing] = self.drawn(votes[passing], random)
         return found, passing
 
     def outcomes(
@@ -87,14 +83,21 @@ class OneWinnerRule(VotingRule):
         random: RandomBytes = os.urandom,
         scores: npt.NDArray[np.number] | None = None,
     ) -> Winners:
-        """Return the classes of `answers`."""
-        return self.answers(votes, random, scores)[0]
+        """Return the classes of `answers`.
 
-    def agreement(
-        self, votes: npt.NDArray[np.number], scores: npt.NDArray[np.number] | None = None
-    ) -> Numbers:
+        Args:
+            votes: Votes of each class, (queries, classes); weighted votes need not be whole.
+            random: Source of bytes; a seeded one belongs in simulations only.
+            scores: Probability of each class by a student, if the rule takes them.
+
+        Raises:
+            InvalidInputError: The votes are invalid (see `counts.checked_votes`).
+        """
+        return self.answers(checked_votes(votes), random, scores)[0]
+
+    def agreement(self, votes: Numbers, scores: npt.NDArray[np.number] | None = None) -> Numbers:
         """Return the number that a check looks at, (queries,): the votes of the leading class."""
-        most: Numbers = checked_votes(votes).max(axis=1)
+        most: Numbers = votes.max(axis=1)
         return most
 
     def unasked(self, votes: Numbers, scores: npt.NDArray[np.number] | None) -> Winners:
@@ -190,9 +193,3 @@ class OneWinnerRule(VotingRule):
             return total
 
         return costs.best_epsilon(curve, delta, classic=classic)
-
-
-def largest(noisy: npt.NDArray[np.number]) -> Winners:
-    """Return the class with the largest noisy count of every query, the lower of equal ones."""
-    winners: Winners = noisy.argmax(axis=1).astype(np.int64)
-    return winners

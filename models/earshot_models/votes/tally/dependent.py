@@ -19,10 +19,10 @@ from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.interface import Tally
-from earshot_models.votes.tally.labelling import LabelledQueries
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.privacy.noisy_counts import ODDS
+from earshot_protocol.voting.teacher_ballots import Whole
 
 _CONVERSION = 0.5
 """Share of the budget's ε that the order leaves to ln(1/δ)/(λ − 1)."""
@@ -53,23 +53,23 @@ def plan(budget: QueryBudget) -> releases.CostRelease:
 
 
 def publish(
-    cost: VotesCost, tally: Central, labelled: LabelledQueries, budget: QueryBudget
+    cost: VotesCost, tally: Central, outcomes: Whole, budget: QueryBudget
 ) -> Mapping[str, float | str]:
     """Return the figures of one publication: whoever draws it twice has paid twice.
 
     Args:
         cost: Kind of cost.
         tally: Tally of a curator.
-        labelled: Labelling that the tally gave.
+        outcomes: Outcomes of the queries that were asked about.
         budget: Budget of the labelling.
 
     Raises:
         InvalidParametersError: No such bound holds for this tally, or none that can be published.
     """
     rule, wanted = check(cost, tally), plan(budget)
-    queries = len(labelled.outcomes)
+    queries = len(outcomes)
     asked = tally.voters.among(range(queries))
-    spent, sensitivities = rule.release(cost, asked, labelled.outcomes, wanted.order, budget.unit)
+    spent, sensitivities = rule.release(cost, asked, outcomes, wanted.order, budget.unit)
     secret = releases.smooth_sensitivity(sensitivities, wanted.beta)
     shown = releases.published(spent, wanted._replace(sensitivity=secret)) + wanted.divergence
     shown += _in_steps(queries * rule.draws(tally.poll) + 1, wanted.order)

@@ -4,7 +4,7 @@ The server sees noisy sums. What it makes of them, a winner or a threshold, cost
 nothing that looks at votes makes them cheaper. The maximum of a noisy histogram is not a check,
 for noise has many counts to raise: teachers are asked a second time, whether they agree with one
 proposed answer, and that number alone is compared with the threshold. Where noise is small beside
-the threshold, votes against thresholds can do without that second sum (`Rule.bar`).
+the threshold, votes against thresholds can do without that second sum (`VotingRule.bar`).
 """
 
 from __future__ import annotations

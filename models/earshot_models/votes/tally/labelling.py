@@ -1,46 +1,130 @@
-"""The labelling loop: queries in their order, until a budget has no room for one more."""
+"""A labelling: queries in their order, until a budget has no room for one more.
+
+All is checked before any vote is cast. Every block of answers is in the journal before the next one
+is asked about, so a run that was killed goes on where it stopped.
+"""
 
 from __future__ import annotations
 
-import enum
-from dataclasses import dataclass
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
+from earshot_models.votes.costs.releases import VotesCost
+from earshot_models.votes.electorate import Electorate
+from earshot_models.votes.rules.rule import Plain, VotingRule
+from earshot_models.votes.tally import dependent, journal
 from earshot_models.votes.tally.budgets import QueryBudget
-from earshot_models.votes.tally.interface import Purchase, Sight, Tally
+from earshot_models.votes.tally.central import Central
+from earshot_models.votes.tally.interface import Tally
 from earshot_models.votes.tally.journal import LabellingJournal
-from earshot_protocol.errors import InvalidParametersError
+from earshot_models.votes.tally.result import End, LabelledQueries, LabellingResult
+from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
+from earshot_protocol import checks, keyed_randomness
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
+from earshot_protocol.files import OWNER_ONLY, replace_file
+from earshot_protocol.keyed_randomness import KEY_BYTES
+from earshot_protocol.plain_values import hold_plain
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.voting.teacher_ballots import Whole
+from earshot_protocol.randomness import RandomBytes
 
-
-class End(enum.StrEnum):
-    """Reason for the end of a labelling."""
-
-    BUDGET = "the budget has no room for one more query"
-    QUERIES = "all queries were asked about"
-    ENOUGH = "as many queries were asked about as were wanted"
+KEY = "teachers.key"
+RESUMES = (journal.FILE, KEY)
+"""Names of the files that a labelling that was cut short leaves in its folder."""
 
 
 @dataclass(frozen=True)
-class LabelledQueries:
-    """Result of a labelling.
+class LabellingRequest:
+    """Settings of a labelling.
 
     Attributes:
-        outcomes: Outcomes of the queries that were asked about, (asked,) or (asked, labels); `NONE`
-            where there is no answer.
-        bought: Votes that were paid for.
-        sights: Sums that a server saw.
-        end: Reason for the end.
-        wanted: Queries that were to be asked about.
+        rule: Rule by which answers come from votes.
+        budget: Budget for all queries together.
+        counter: Party that counts the votes.
+        sums: Settings of secure sums.
+        most: Most queries to ask about; all by default.
+        cost: Cost that looks at votes, to be published besides; by default none is.
+
+    Raises:
+        InvalidParametersError: `most` is below 1.
     """
 
-    outcomes: Whole
-    bought: tuple[Purchase, ...]
-    sights: tuple[Sight, ...]
-    end: End
-    wanted: int
+    rule: VotingRule
+    budget: QueryBudget
+    counter: Counter = Counter.CENTRAL
+    sums: SumSettings = field(default_factory=SumSettings)
+    most: int | None = None
+    cost: VotesCost | None = None
+
+    def __post_init__(self) -> None:
+        hold_plain(self)
+        if self.most is not None:
+            checks.whole("most", self.most)
+
+    def identity(self, classes: int) -> Plain:
+        """Return all that decides what is asked, under plain names, as the journal compares it."""
+        budget, sums = asdict(self.budget), asdict(self.sums)
+        asked: Plain = {"counter": self.counter, "most": self.most}
+        return self.rule.identity(classes) | budget | sums | asked
+
+
+def run(
+    request: LabellingRequest,
+    voters: Electorate,
+    folder: str | os.PathLike[str],
+    weights: npt.ArrayLike | None = None,
+    scores: npt.NDArray[np.float64] | None = None,
+    progress: Progress = silent,
+) -> LabellingResult:
+    """Label, from where a run in this folder was cut short.
+
+    Args:
+        request: Settings of the labelling.
+        voters: Teachers and their answers.
+        folder: Folder of the journal; it exists.
+        weights: Weights of the teachers; all 1 by default.
+        scores: Scores of a student (see `tallies.tally`).
+        progress: Callback for how far the labelling is.
+
+    Raises:
+        OtherLabellingError: The folder's journal is of another labelling.
+        EarshotError: The request is one that `tallies.tally` refuses.
+    """
+    weights = None if weights is None else np.asarray(weights)
+    path, key_path = Path(folder) / journal.FILE, Path(folder) / KEY
+    chosen = tally(
+        request.counter,
+        request.rule,
+        voters,
+        weights,
+        scores,
+        sums=request.sums,
+        delta=request.budget.delta,
+        random=_noise(request.counter, path, key_path),
+    )
+    check_room(chosen, request.budget)
+    if request.cost is not None:
+        dependent.check_noise(request.cost, chosen, request.budget)
+    identity = request.identity(voters.classes) | {
+        "votes": fingerprint(voters.predictions),
+        "weights": None if weights is None else fingerprint(weights),
+        "scores": None if scores is None else fingerprint(scores),
+    }
+    with journal.opened(path, identity) as written:
+        labelled = label(chosen, request.budget, written, request.most, progress)
+        if request.cost is not None and written.published is None and isinstance(chosen, Central):
+            written.publish(
+                dependent.publish(request.cost, chosen, labelled.outcomes, request.budget)
+            )
+        published = written.published
+        key_path.unlink(missing_ok=True)
+    own = np.ones(voters.teachers, dtype=np.int64) if weights is None else weights
+    return LabellingResult(chosen, request.budget, labelled, own, voters.dealt, published)
 
 
 def check_room(tally: Tally, budget: QueryBudget) -> None:
@@ -95,3 +179,53 @@ def label(
         end,
         wanted,
     )
+
+
+def fingerprint(array: npt.NDArray[np.generic]) -> str:
+    """Return the SHA-256 of an array's shape, type and content."""
+    described = f"{array.dtype.str} {array.shape}".encode()
+    return hashlib.sha256(described + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _noise(counter: Counter, journal_path: Path, key_path: Path) -> Callable[..., RandomBytes]:
+    """Return teachers' noise by names; the key behind it outlives a process that is killed.
+
+    It is there before the journal is, so where a journal has no key the labelling was ended, or the
+    key was taken away: what a sum under way has shown cannot be repeated then.
+    """
+    if counter is Counter.CENTRAL:
+        return _refused
+    begun = journal_path.exists() and journal_path.stat().st_size > 0
+    if begun and not key_path.exists():
+        return _refused
+    key = key_of(key_path)
+    return lambda *names: keyed_randomness.keyed(key, *names)
+
+
+def _refused(*names: object) -> RandomBytes:
+    raise WrongStateError(
+        f"{KEY} is gone, and with it the noise of a sum that may have been opened; begin anew in "
+        "another folder"
+    )
+
+
+def key_of(path: Path) -> bytes:
+    """Return the key in a file; a new one, on the disk when this returns, if there is no file.
+
+    A phone keeps its state on its own disk, so a sum that was cut short continues with the noise
+    that it had. Phones that are simulated in one process have the key of a run instead, which the
+    operating system made. Whoever learns the key can take the noise away: it is a secret of the
+    phones, lies in a file that its owner alone can read, and is gone when the run is done.
+
+
+    Raises:
+        InvalidInputError: The file holds something else.
+    """
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        key = os.urandom(KEY_BYTES)
+        replace_file(path, key, OWNER_ONLY)
+    if len(key) != KEY_BYTES:
+        raise InvalidInputError(f"{path}: holds {len(key)} bytes, not a key of {KEY_BYTES}")
+    return key

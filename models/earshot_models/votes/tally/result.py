@@ -8,6 +8,7 @@ further than the answers do.
 from __future__ import annotations
 
 import csv
+import enum
 import io
 import json
 import os
@@ -24,8 +25,7 @@ from earshot_models.votes.rules.rule import UNITS, TeacherUnit, VoteKind
 from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.federated import Federated
-from earshot_models.votes.tally.interface import Purchase, Tally, times
-from earshot_models.votes.tally.labelling import LabelledQueries
+from earshot_models.votes.tally.interface import Purchase, Sight, Tally, times
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE, Whole
@@ -39,6 +39,34 @@ UNIT_WORDS = {
     TeacherUnit.LEFT_OUT: "a teacher is left out (its noise share is added all the same)",
     TeacherUnit.REPLACED: "a teacher, or one record of it, is replaced by another",
 }
+
+
+class End(enum.StrEnum):
+    """Reason for the end of a labelling."""
+
+    BUDGET = "the budget has no room for one more query"
+    QUERIES = "all queries were asked about"
+    ENOUGH = "as many queries were asked about as were wanted"
+
+
+@dataclass(frozen=True)
+class LabelledQueries:
+    """Result of a labelling.
+
+    Attributes:
+        outcomes: Outcomes of the queries that were asked about, (asked,) or (asked, labels); `NONE`
+            where there is no answer.
+        bought: Votes that were paid for.
+        sights: Sums that a server saw.
+        end: Reason for the end.
+        wanted: Queries that were to be asked about.
+    """
+
+    outcomes: Whole
+    bought: tuple[Purchase, ...]
+    sights: tuple[Sight, ...]
+    end: End
+    wanted: int
 
 
 @dataclass(frozen=True)
