@@ -26,7 +26,7 @@ from earshot_protocol import encoder_file
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import WIDE
-from earshot_server.commands.phase.kinds import Options
+from earshot_server.commands.phase.starting import Options
 
 
 def packaged() -> bytes:
