@@ -25,7 +25,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.api.limits import FAILURES
 from earshot_server.api.views import Audit, NewOperator, OperatorToken, Phases, PhaseView
-from earshot_server.commands.phase.kinds import SECURE_SUM, Options, parameters_of
+from earshot_server.commands.phase.starting import SECURE_SUM, Options, parameters_of
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.wording import sentence

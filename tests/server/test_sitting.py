@@ -34,7 +34,7 @@ from earshot_server.api.views import (
     Phases,
     PhaseView,
 )
-from earshot_server.commands.phase.kinds import SECURE_SUM, Options, parameters_of
+from earshot_server.commands.phase.starting import SECURE_SUM, Options, parameters_of
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard import prospects
 from earshot_server.discovery.optics import Optics

@@ -81,13 +81,13 @@ def budget(
 
 
 def _lines(
-    wanted: PhaseOptions, unit: Unit, parameters: Parameters, proposal: Proposal
+    asked: PhaseOptions, unit: Unit, parameters: Parameters, proposal: Proposal
 ) -> list[str]:
     """Describe the proposal, for a terminal."""
     return [
-        f"{counted(wanted.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
+        f"{counted(asked.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
         "stay and be honest (--dropout, --corrupted)",
-        f"ε = {_real(proposal.prices[unit.value].epsilon)} at δ = {real(wanted.delta)}, for "
+        f"ε = {_real(proposal.prices[unit.value].epsilon)} at δ = {real(asked.delta)}, for "
         f"{_UNITS[unit]}, is split like this:",
         *(_step(each) for each in proposal.steps),
         f"a phase costs, and {proposal.phases_a_year} of them in a year together",
@@ -98,7 +98,7 @@ def _lines(
         ),
         *_dearer(proposal),
         *prospects.prototype_lines(parameters),
-        *_sight(wanted, proposal),
+        *_sight(asked, proposal),
         *_refusals(proposal),
         verdict(parameters, proposal.refusals),
     ]
@@ -117,11 +117,11 @@ def _step(each: StepShare) -> str:
     return f"{line}  noise on an entry like that of {real(each.deviation)} phones"
 
 
-def _sight(wanted: PhaseOptions, proposal: Proposal) -> list[str]:
+def _sight(asked: PhaseOptions, proposal: Proposal) -> list[str]:
     if proposal.needed is None:
         return []
     needed, shared = counted(proposal.needed, "phone"), proposal.environments
-    if wanted.discovery is Discovery.LOCAL:
+    if asked.discovery is Discovery.LOCAL:
         return [
             f"an environment is seen if {needed} or more heard it and nothing else",
             f"  {counted(shared, 'environment')} can be seen at once, if every phone heard all of "

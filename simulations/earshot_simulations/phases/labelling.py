@@ -19,6 +19,7 @@ from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.outcomes import answer_of
 from earshot_server.phases.options import VoteOptions
 from earshot_simulations.engine.course import Course
+from earshot_simulations.fields import kinds
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import CrowdSettings, PhaseSettings, PolicyChoice
 from earshot_simulations.populations import Population, Recordings
@@ -275,3 +276,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
         return LabelFindings(
             parameters=parameters, truth=answers.truth, published=published, scores=scores
         )
+
+
+# The command line reads the constructor, where inherited types are words of other modules.
+LabellingSettings.__init__.__annotations__.update(kinds(LabellingSettings))

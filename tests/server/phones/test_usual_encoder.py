@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from earshot_client.encoder import default_encoder
-from earshot_server.commands.phase.kinds import Options
+from earshot_server.commands.phase.starting import Options
 
 
 def test_operators_start_phases_for_the_encoder_that_phones_have() -> None:
