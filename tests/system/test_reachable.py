@@ -19,10 +19,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BY_TEXT = ("commands", "dziedzic", "muschiol")
 """Folders whose modules are imported by names that are computed from text."""
 KEPT = {
-    "earshot_studies.pate_aae.attacked_generators.audit_generators": "audits what the study trains",
-    "earshot_studies.pate_aae.attacked_generators.printed_autoencoder": "likewise",
-    "earshot_studies.pate_aae.attacked_generators.repeated_records": "likewise",
-    "earshot_studies.pate_aae.attacked_generators.warmed_up_generator": "likewise",
     "earshot_models.teachers.ensemble.train": "makes what `earshot pate label` opens",
     "earshot_server.api.figures.StoredFigures.collect": "called by Prometheus' client",
     "earshot_server.api.metrics.Metrics.collect": "called by Prometheus' client",
