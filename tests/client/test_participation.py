@@ -51,7 +51,7 @@ def cluster(number: int = 0, phones: int = 100) -> Cluster:
 
 
 def found(number: int, **changes: Any) -> Result:
-    return result(phase=numbered(number), **changes)
+    return result(**{"phase": numbered(number), "encoder": DEFAULT_ENCODER} | changes)
 
 
 def failed(number: int) -> Failed:

@@ -295,17 +295,17 @@ def test_the_total_before_unmasking_is_not_the_sum() -> None:
 def test_secrets_are_forgotten_when_they_are_done() -> None:
     current = make_sum(COMPLETE)
     kept = {
-        "advertised": {"words", "private"},
-        "shared": {"words", "seed", "seals", "masks"},
-        "masked": {"held"},
-        "done": set(),
+        Round.SHARE_KEYS: {"words", "private"},
+        Round.MASKED_INPUT: {"words", "seed", "seals", "masks"},
+        Round.UNMASK: {"shares"},
+        Round.DONE: set(),
     }
-    secret = {"words", "private", "seed", "seals", "masks", "held"}
+    secret = {"words", "private", "seed", "seals", "masks", "shares"}
     for current_round in ROUNDS:
         current.go_on(range(12))
         state = msgspec.msgpack.decode(current.participants[3].save(), strict=False)
         held = {name for name in secret if state[name]}
-        assert held == kept[state["stage"]] & secret, current_round
+        assert held == kept[state["round"]] & secret, current_round
 
 
 def test_who_has_answered_has_nothing_to_do_until_the_round_closes() -> None:

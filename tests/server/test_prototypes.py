@@ -227,7 +227,7 @@ def test_a_phase_publishes_several_prototypes_of_a_label_and_one_of_each_other()
         centroids=Matrix.of(START.centroids()),
         moved=(True,) * 4,
         cell_lengths=(9.0,) * 4,
-        inputs={LABELS: SPLIT.noise_survivors},
+        inputs={cells(1): SPLIT.noise_survivors, LABELS: SPLIT.noise_survivors},
     )
     assert state.shape(LABELS) == DiscoveryPhase.expected(SPLIT, LABELS).shape == (6, 3)
     one = 40 * 4096

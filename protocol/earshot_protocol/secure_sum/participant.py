@@ -46,15 +46,13 @@ from earshot_protocol.secure_sum.rounds import NEXT, Round
 _NONCE_BYTES = 12
 _SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
 _ROUTE = struct.Struct(">BII")  # round, sender, recipient
-_WAITS_FOR = dict(zip(("created", "advertised", "shared", "masked", "done"), Round, strict=False))
-"""Stage of a saved participant → the round whose task it answers next."""
-_DONE = {current: done for done, current in _WAITS_FOR.items()}
 
 
 class _State(msgspec.Struct):
     """Everything that a participant remembers between tasks."""
 
-    stage: str
+    round: Round
+    """Round whose task is answered next."""
     index: int
     sum_id: bytes
     parameters: SumParameters
@@ -72,7 +70,7 @@ class _State(msgspec.Struct):
     """A1 ∩ neighbours, as told in round 2."""
     traces: tuple[bytes, ...] = ()
     """Trace of the mask shared with each phone in `alive`: all that is kept of the mask."""
-    shares: dict[int, bytes] = msgspec.field(default_factory=dict, name="held")
+    shares: dict[int, bytes] = msgspec.field(default_factory=dict)
     """Neighbour → share index, share of its seed, share of its lock."""
 
 
@@ -98,7 +96,7 @@ class Participant:
             raise RefusedError(f"phone {task.index} in a sum of {parameters.phones} phones")
         words = encoding.encode(values, parameters)
         self._state = _State(
-            stage=_DONE[Round.ADVERTISE_KEYS],
+            round=Round.ADVERTISE_KEYS,
             index=task.index,
             sum_id=task.sum_id,
             parameters=parameters,
@@ -109,7 +107,7 @@ class Participant:
     @property
     def round(self) -> Round:
         """Round whose task this phone answers next."""
-        return _WAITS_FOR[self._state.stage]
+        return self._state.round
 
     @property
     def done(self) -> bool:
@@ -152,7 +150,7 @@ class Participant:
                 f"at '{self.round}'"
             )
         answer = act(state, task)
-        state.stage = _DONE[NEXT[current]]
+        state.round = NEXT[current]
         return answer
 
 
