@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +31,6 @@ from earshot_simulations.phases.kept import (
     EditedResultError,
     OtherSoundError,
     Written,
-    compare,
     differing,
     flat,
     read,
@@ -296,105 +294,6 @@ def filled(settings: Settings) -> Settings:
     elif settings.budget is None and settings.epsilon is None:
         usual["budget"] = BUDGETS[geometry_of(settings.data)]
     return dataclasses.replace(settings, **usual)
-
-
-def test_a_local_run_of_a_former_version_is_read_by_its_budget(own: Path) -> None:
-    local = Settings(discovery=Discovery.LOCAL, budget=Budget(1.0, 2.0, 3.0, 4.5))
-    # It told ε of the other route beside, which nothing had looked at.
-    former = plain(local.configuration() | {"epsilon": 2.0})
-    written = resealed(own, configuration=former)
-    assert written.settings == filled(local)
-    written.settings.any_parameters()
-
-
-@pytest.mark.parametrize("discovery", list(Discovery))
-def test_a_run_of_a_former_version_without_noise_is_read_as_one(
-    discovery: Discovery, own: Path
-) -> None:
-    quiet = Settings(discovery=discovery, epsilon=math.inf)
-    former = plain(quiet.configuration() | {"epsilon": 1e6})
-    written = resealed(own, configuration=former)
-    assert written.settings == filled(quiet)
-    assert written.figures["configuration"]["epsilon"] == "inf"
-
-
-def test_a_run_that_also_added_its_costs_up_is_still_the_same(own: Path) -> None:
-    now = read(own)
-    privacy = now.figures["privacy"]
-    former = resealed(own, privacy=privacy | {"total": {"phone": {"epsilon": 9, "delta": 1e-6}}})
-    assert former.figures["privacy"] == privacy
-    assert compare(former, now).same
-
-
-def as_former(figures: dict[str, Any]) -> dict[str, Any]:
-    """What a former version wrote of a discovery: cells with names, and votes for them."""
-    cells = [
-        {
-            "index": each["cell"],
-            "label": label,
-            "votes": {"bus": 7.5, "park": -1.0},
-            "p_value": 0.001 if label else 1.0,
-            "centroid_votes": None,
-            "centroid_p_value": None,
-            "centroid": each["centroid"],
-            "likely_label": "bus",
-            "moved": each["moved"],
-            "start_centroid": each["start_centroid"],
-        }
-        for each, label in zip(
-            figures["cells"],
-            ("bus", "bus", "park", *[None] * (len(figures["cells"]) - 3)),
-            strict=True,
-        )
-    ]
-    settings = dict(figures["configuration"])
-    del settings["kinds"]
-    for table, names in (
-        ("heterogeneity", ("mislabelled",)),
-        ("adversary", ("swapped_labels", "one_label")),
-    ):
-        settings[table] = {
-            name: value for name, value in settings[table].items() if name not in names
-        }
-    added = {"cells", "radius", "unknown", "cell_ari"}
-    left = {name: figures[name] for name in figures.keys() - added}
-    return left | {
-        "configuration": settings,
-        "centroids": cells,
-        "environments": [{"label": "bus", "centroids": [0, 1], "doubtful": [], "votes": 15.0}],
-        "named": 3,
-        "global_centroids": len(cells),
-        "top_global_centroids": len(cells),
-    }
-
-
-def test_a_discovery_of_a_former_version_is_read_and_compared(
-    done: Path, own: Path, earshot: Earshot
-) -> None:
-    former = as_former(told(done))
-    del former["digest"]
-    own.write_text(json.dumps(former | {"digest": provenance.digest(former)}))
-    written = read(own)
-    assert written.settings == filled(TINY)
-    assert repeatable(written)[0] == filled(TINY)
-    found = compare(written, read(done))
-    assert not found.same
-    assert found.settings == {}
-    # Cells are counted as cells, names as labels: two of the three named cells have one.
-    now, cells = told(done), len(former["centroids"])
-    assert found.figures["cells"] == (cells, len(now["cells"]))
-    assert found.figures["named"] == (2, now["named"])
-    assert found.figures["global_centroids"] == (None, now["global_centroids"])
-    assert found.figures["cell_ari"] == (None, now["cell_ari"])
-    assert written.figures["cells"][0]["votes"] == {"bus": 7.5, "park": -1.0}
-    assert compare(written, read(own)).same
-    status, out, err = earshot("compare", own, done)
-    assert status == 0, err
-    assert "settings: nothing differs" in out
-    # Repeated, a former run has other findings, and that is said.
-    status, out, err = earshot("simulate", "--repeat", own, "--jobs", 1, "--json")
-    assert status == 1, err
-    assert json.loads(out)["differs"]["cell_ari"] == {"then": None, "now": now["cell_ari"]}
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,11 @@ from earshot_simulations.phases.report import RESULT
 from earshot_simulations.phases.routes import (
     Routes,
     Settings,
-    entries_of,
     of_others,
     settings_of,
 )
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
-from earshot_simulations.phases.settings import INFINITE, NO_NOISE, ROUTE, WHERE, Discovery
+from earshot_simulations.phases.settings import ROUTE, WHERE, Discovery
 from earshot_simulations.versions import versions
 
 _NEEDED = ("configuration", "provenance", "version", DIGEST)
@@ -132,39 +131,7 @@ def read(path: str | os.PathLike[str]) -> Written:
             f"{file}: was edited after the run wrote it (its digest differs); restore the file, "
             "or run its settings again"
         )
-    return Written(file, _as_now(figures))
-
-
-def _as_now(figures: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a result of a former version as one of this version would say it.
-
-    That counted 10⁶ and more as no noise, kept an ε beside a budget without using it, and added
-    costs up beside composing them. Settings that it did not know have the value with which nothing
-    changes. In a discovery by secure sums it gave names to cells, and found no prototypes.
-    """
-    usual = entries_of(Settings())
-    configuration = usual | dict(figures["configuration"])
-    for table in ("heterogeneity", "adversary"):
-        if isinstance(configuration[table], Mapping):
-            configuration[table] = usual[table] | dict(configuration[table])
-    epsilon = configuration.get("epsilon")
-    if isinstance(epsilon, int | float) and epsilon >= NO_NOISE:
-        configuration["epsilon"] = INFINITE
-    local = configuration.get("discovery") == Discovery.LOCAL
-    if local and configuration.get("budget") is not None:
-        configuration["epsilon"] = None
-    privacy = {name: cost for name, cost in figures["privacy"].items() if name != "total"}
-    kept = {**figures, "configuration": configuration, "privacy": privacy}
-    if local or "cells" in figures:
-        return kept
-    named = {each["label"] for each in figures["centroids"]} - {None}
-    return kept | {
-        "named": None if figures["named"] is None else len(named),
-        "global_centroids": None,
-        "top_global_centroids": None,
-        "centroids": [],
-        "cells": figures["centroids"],
-    }
+    return Written(file, figures)
 
 
 def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
