@@ -159,8 +159,8 @@ class Listener:
     def scene(self, samples: npt.NDArray[np.generic], rate: int) -> str | None:
         """Name the scene of one second of sound by the nearest published prototype.
 
-        In results of former releases and of the local route, it is the nearest centroid of sound
-        that has the name. Samples that a labelling phase has named since then count, too.
+        In results of the local route, it is the nearest centroid of sound that has the name.
+        Samples that a labelling phase has named since then count, too.
 
         Returns:
             The equivalence class; None where the scene is unknown: all prototypes are farther than

@@ -7,7 +7,6 @@ again gets the same answer again, and nothing is spent twice.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import time
@@ -325,13 +324,9 @@ class Phone(Listener):
             self._store.put(ENCODER, name)
 
     def _membership(self) -> _Membership | None:
-        """Return the membership; None if there is none, or a former release's is invalid now."""
+        """Return the membership; None if there is none."""
         saved = self._store.get(_MEMBERSHIP)
-        if saved is None:
-            return None
-        with contextlib.suppress(msgspec.DecodeError):
-            return msgspec.msgpack.decode(saved, type=_Membership)
-        return None
+        return None if saved is None else msgspec.msgpack.decode(saved, type=_Membership)
 
     def _member_of(self, phase: bytes) -> _Membership:
         membership = self._membership()

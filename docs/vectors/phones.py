@@ -127,7 +127,7 @@ def booked(entries: Sequence[Vector]) -> tuple[bytes, ...]:
     return tuple(encoded)
 
 
-def exported(expenses: Iterable[Expense], phase: bytes, day: date | None) -> list[Vector]:
+def exported(expenses: Iterable[Expense], phase: bytes, day: date) -> list[Vector]:
     """Return expenses as entries of a case's ledger."""
     ledger = Ledger()
     ledger.append(phase, expenses, day)

@@ -58,7 +58,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         scale: Scale of each coordinate, for `Encoder.project`.
         trained: Record of how the encoder was trained.
         start_centroids: Public points of the projection, each number of dimensions and of centroids
-            at most once; earlier files of this format have none.
+            at most once.
     """
 
     format: int

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import textbook_cells as textbook
-from support.endings import discovered, formerly_discovered
+from support.endings import discovered
 from support.examples import examples
 from support.parameters import discovery_parameters
 from support.phase_tasks import OTHER_PHASE, PHASE, opening, sent_input
@@ -19,9 +19,8 @@ from support.refusing_phone import CountedBytes, refuses
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phases.discovery import DISCOVERY
-from earshot_client.phases.memory import RESULT, Memory
+from earshot_client.phases.memory import Memory
 from earshot_client.phone import Phone
-from earshot_client.store.interface import ENCODER
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import RefusedError, RemoteError, UnexpectedMessageError
 from earshot_protocol.geometry import unit_rows
@@ -38,7 +37,7 @@ from earshot_protocol.secure_sum.messages import (
     AdvertiseKeys,
 )
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_protocol.wire import Matrix, Task, encode
+from earshot_protocol.wire import Matrix, Task
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
@@ -434,7 +433,7 @@ def test_a_first_task_that_is_not_the_first_part_begins_nothing_that_is_not_paid
     assert refuses(asked, again, RefusedError).rule is Rule.REPEATED
 
 
-# ------------------------------------------------------------------------ rows, and former phases
+# ------------------------------------------------------------------------------------------- rows
 
 
 CHOICES_OF = (("night bus",), ("garden",))
@@ -489,15 +488,6 @@ def test_fewer_rows_than_labels_are_refused() -> None:
     assert refuses(asked, sum_cells(1, few), RefusedError).rule is Rule.PARAMETERS
 
 
-def test_a_phase_of_a_former_release_is_refused_before_anything_is_paid() -> None:
-    """This phone could not answer the last sum, so it does not pay for those before it."""
-    asked = phone()
-    former = msgspec.structs.replace(PARAMETERS, rows=None)
-    refusal = refuses(asked, sum_cells(1, former), RefusedError, "rows=0: must be")
-    assert refusal.rule is Rule.PARAMETERS
-    assert not released(asked)
-
-
 # ---------------------------------------------------------------------------------- what it is told
 
 
@@ -544,22 +534,6 @@ def test_a_scene_is_named_by_the_nearest_prototype_within_the_radius() -> None:
     assert heard_at(asked, 0, 40, 50, 90, 140) == ["bus", "bus", None, None, "bus"]
     asked.answer(discovered(name_p_values=(1.0,) * 3))
     assert heard_at(asked, 0, 90) == [None, None]
-    # Cells of a former release have the names.
-    asked.answer(formerly_discovered())
-    assert heard_at(asked, 10, 80, 170) == ["bus", "park", None]
-
-
-def test_a_former_result_in_the_store_names_scenes() -> None:
-    former = formerly_discovered()
-    store = MemoryStore()
-    fields = msgspec.msgpack.decode(encode(former))
-    for field in ("choices", "cells", "cell_lengths", "lengths", "radius"):
-        del fields[field]
-    store.put(ENCODER, b"points")
-    store.put(RESULT, msgspec.msgpack.encode(fields))
-    asked = Phone(store, Directions("points", 2), AGREES)
-    assert asked.result == former
-    assert heard_at(asked, 10, 80, 170) == ["bus", "park", None]
 
 
 @pytest.mark.parametrize(

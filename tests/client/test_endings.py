@@ -24,7 +24,6 @@ FOUND: dict[str, Any] = {
     "centroids": Matrix.of(np.eye(4)),
     "labels": (1, 0, -1, 1),
     "label_names": ("bus", "park"),
-    "label_votes": ((1, 9), (9, 1), (4, 4), (3, 4)),
     "name_p_values": (0.0, 0.0, 0.0, 0.9),
     "encoder": "contrast-2",
     "privacy": (),
@@ -36,29 +35,35 @@ COUNTED: dict[str, Any] = {
     "p_values": (0.7, 0.0),
     "privacy": (),
 }
+VOTES = ((1, 9), (9, 1), (4, 4), (3, 4))
 WEEK = {"since": date(2026, 3, 2), "until": date(2026, 3, 8)}
 
 TOLD: list[tuple[Ending, dict[str, Any]]] = [
     (Failed(phase=PHASE, reason="too few phones"), {"type": "failed", "reason": "too few phones"}),
     (
-        Result(**FOUND, centroid_votes=(9, 9, 8, 7)),
+        Result(
+            **FOUND,
+            centroid_votes=(9, 9, 8, 7),
+            label_votes=VOTES,
+            centroid_p_values=(0.0, 0.0, 0.0, 0.0),
+        ),
         {"type": "result", "environments": ["park", "bus", "unnamed", "unnamed"]},
     ),
     (
-        Discovered(**FOUND, moved=(True,) * 4),
-        {"type": "discovered", "environments": ["park", "bus", "unnamed", "unnamed"]},
-    ),
-    (
         Discovered(
-            **FOUND | {"labels": (1, 0, 0, 1), "label_votes": ()},
+            **FOUND | {"labels": (1, 0, 0, 1)},
             choices=("", "", "night bus", "garden"),
+            lengths=(9.0, 8.0, 7.0, 0.5),
             cells=Matrix.of(np.eye(4)),
             moved=(True,) * 4,
+            cell_lengths=(9.0, 8.0, 7.0, 6.0),
+            cell_prototypes=(0, 1, 2, 3),
+            refused=0.0,
         ),
         {"type": "discovered", "environments": ["bus", "park"]},
     ),
     (
-        Labelled(**FOUND, agreement=(9, 9, 2, 9), threshold=5.0),
+        Labelled(**FOUND, label_votes=VOTES, agreement=(9, 9, 2, 9), threshold=5.0),
         {"type": "labelled", "answers": ["park", "bus", None, "park"], "noise": [3]},
     ),
     (
@@ -92,6 +97,6 @@ def test_an_ending_is_told_in_plain_types(ending: Ending, told: dict[str, Any]) 
 
 
 def test_samples_without_an_answer_are_counted() -> None:
-    labelled = TOLD[4][0]
+    labelled = TOLD[3][0]
     assert isinstance(labelled, Labelled)
     assert labelled.answered == 3

@@ -96,8 +96,6 @@ def test_a_name_that_cannot_stand_in_a_request_is_refused_and_never_kept(name: s
             enrol(store, transport, "welcome")
         server.handle = handle  # type: ignore[method-assign]
         assert not is_enrolled(store)
-        store.put("enrolled as", name.encode())  # as earlier versions did
-        assert not is_enrolled(store)
         with closing(transport_of(store, server)) as transport:
             with pytest.raises(NotEnrolledError):
                 leave(store, transport)

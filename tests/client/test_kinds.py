@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import msgspec
@@ -53,7 +53,8 @@ SPHERICAL: Changes = {"geometry": Geometry.SPHERICAL}
 
 def phone(policy: Policy, recordings: int = 6) -> Phone:
     store = MemoryStore(POINTS[:recordings], (["bus", "park", None] * 2)[:recordings])
-    for entry in Ledger().append(OTHER_PHASE, expenses("before", BallotSum(0.1, 1, 75)), None):
+    before = expenses("before", BallotSum(0.1, 1, 75))
+    for entry in Ledger().append(OTHER_PHASE, before, date(2026, 1, 1)):
         store.append_ledger(entry)
     return Phone(store, HeardPoints("points", 2), policy, random=CountedBytes(), summation=IDEAL)
 

@@ -51,7 +51,7 @@ def cluster(number: int = 0, phones: int = 100) -> Cluster:
 
 
 def found(number: int, **changes: Any) -> Result:
-    return result(phase=numbered(number), **changes)
+    return result(**{"phase": numbered(number), "encoder": DEFAULT_ENCODER} | changes)
 
 
 def failed(number: int) -> Failed:
@@ -150,7 +150,9 @@ def test_what_is_wrong_on_this_phone_is_not_hidden() -> None:
 def test_every_ending_is_told_once_and_the_server_hears_which_are_known() -> None:
     store = MemoryStore()
     endings = Endings(store)
-    statistics = Statistics(phase=numbered(3), label_names=("bus",), contacts=(4,), privacy=())
+    statistics = Statistics(
+        phase=numbered(3), label_names=("bus",), contacts=(4,), p_values=(0.0,), privacy=()
+    )
     script = Line(Wait(seconds=1.0), found(1), failed(2), statistics, found(4))
     visit = participation(script, store)
     visit()

@@ -214,7 +214,9 @@ def test_it_hears_is_told_and_names_scenes(tmp_path: Path) -> None:
             label_names=("park", "public transport"),
             centroid_votes=(9, 8),
             label_votes=((0, 9), (0, 0)),
+            centroid_p_values=(0.0, 0.0),
             name_p_values=(0.01, 1.0),
+            encoder=encoder.name,
             privacy=(),
         )
         phone.answer(result)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.endings import discovered, formerly_discovered, labelled, result
+from support.endings import discovered, labelled, result
 
 from earshot_client.commands.report import Report
 from earshot_client.phases.kinds import described
@@ -34,12 +34,8 @@ def counted(*p_values: float) -> Statistics:
     ("ending", "said"),
     [
         (discovered(), "bus, park"),
-        (
-            formerly_discovered(),
-            "bus, park; places without a name that stands clear of the noise: 1",
-        ),
+        (result(), "bus, park; places without a name that stands clear of the noise: 1"),
         (discovered(name_p_values=NOISE), NOTHING),
-        (formerly_discovered(name_p_values=NOISE), NOTHING),
         (result(name_p_values=NOISE), NOTHING),
         (labelled(name_p_values=NOISE), NOTHING),
         (counted(0.001, 1.0), "bus: 41; may be noise: park"),

@@ -146,8 +146,7 @@ def test_p_values_of_skellam_noise_are_safe_for_what_two_operators_add(variance:
     assert np.all(stated[unlikely] >= true[unlikely] - 1e-12)  # which is how exact tails are
 
 
-def test_parameters_of_a_former_phone_have_no_weight() -> None:
-    """What has its default is not written, so phones that know no weights agree on the rest."""
+def test_a_weight_of_one_is_not_written() -> None:
     agreed = parameters(3, 20.0, 20.0)
     assert b"largest_weight" not in msgspec.msgpack.encode(agreed)
     assert b"largest_weight" in msgspec.msgpack.encode(parameters(3, 20.0, 20.0, 2))

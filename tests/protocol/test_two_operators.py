@@ -655,14 +655,6 @@ def test_the_noise_of_a_sum_is_drawn_when_it_begins_and_erased_with_its_total() 
     assert operators.book.secret(leader._state.sum_id) is None
 
 
-def test_a_sum_that_began_without_noise_does_not_go_on() -> None:
-    leader = Operators().begin()
-    leader.check_version()
-    leader._state.noise = b""
-    with pytest.raises(UnexpectedMessageError, match="another version"):
-        leader.check_version()
-
-
 def test_a_leader_that_is_set_back_has_the_same_noise_or_no_sum() -> None:
     """Whatever moment its state is of: one total, to the last unit."""
     operators = Operators()
@@ -692,15 +684,6 @@ def test_a_leader_that_is_set_back_has_the_same_noise_or_no_sum() -> None:
     other = operators.keys(leader._state.sum_id, noisy, os.urandom, TOLD)
     with pytest.raises(UnknownSumError, match="was offered to another request"):
         operators.helper.answer(request(other))
-
-
-def test_a_sum_of_another_version_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    leader = Operators().offered()
-    leader.check_version()
-    Operators().begin().check_version()
-    monkeypatch.setattr(messages, "VERSION", messages.VERSION + 1)
-    with pytest.raises(UnexpectedMessageError, match="another version"):
-        leader.check_version()
 
 
 def test_inputs_that_are_not_proved_have_no_proof() -> None:

@@ -34,12 +34,21 @@ def result(phase: bytes) -> Result:
         label_names=("bus",),
         centroid_votes=(3,),
         label_votes=((2,),),
+        centroid_p_values=(0.0,),
+        name_p_values=(1.0,),
+        encoder="any",
         privacy=(),
     )
 
 
 def statistics(phase: bytes) -> Statistics:
-    return Statistics(phase=phase, label_names=("bus", "park"), contacts=(4, -1), privacy=())
+    return Statistics(
+        phase=phase,
+        label_names=("bus", "park"),
+        contacts=(4, -1),
+        p_values=(0.0, 1.0),
+        privacy=(),
+    )
 
 
 class Keeper:

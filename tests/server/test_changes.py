@@ -15,7 +15,9 @@ NOISE = DiscreteLaplaceNoise(4.0, 1.2)
 
 
 def histogram(inputs: int = 100, asked: int = 20, at: float = 0.0, **counts: int) -> Histogram:
-    noisy = {label: CountInterval.around(count, NOISE.radius()) for label, count in counts.items()}
+    noisy = {
+        label: CountInterval.around(count, NOISE.radius(), 1.0) for label, count in counts.items()
+    }
     return Histogram(b"", at, noisy, NOISE, inputs, (asked,), {}, "contacts")
 
 

@@ -61,8 +61,8 @@ def test_participation_of_nobody_is_drawn() -> None:
     [
         charts.track(1, 4),
         charts.participation(1, 2, 3, 2),
-        charts.interval_bar(CountInterval(3, 1, 5), 5),
-        charts.over_time([CountInterval(3, 1, 5)], [7.0], 5),
+        charts.interval_bar(CountInterval(3, 1, 5, 1.0), 5),
+        charts.over_time([CountInterval(3, 1, 5, 1.0)], [7.0], 5),
     ],
 )
 def test_charts_beside_their_text_are_hidden_from_screen_readers(drawn: Markup) -> None:
@@ -82,8 +82,8 @@ def test_interval_bar_of_a_negative_count_is_empty() -> None:
     assert share(of_class(drawn, "missing")[0], "width") == 0
 
 
-@pytest.mark.parametrize(("p_value", "hollow"), [(0.05, 0), (0.051, 1), (None, 1)])
-def test_what_may_be_noise_is_hollow(p_value: float | None, hollow: int) -> None:
+@pytest.mark.parametrize(("p_value", "hollow"), [(0.05, 0), (0.051, 1)])
+def test_what_may_be_noise_is_hollow(p_value: float, hollow: int) -> None:
     count = CountInterval(40, 30, 50, p_value)
     bar = charts.interval_bar(count, 80)
     assert (len(of_class(bar, "missing")), len(of_class(bar, "full"))) == (hollow, 1 - hollow)
@@ -94,9 +94,9 @@ def test_what_may_be_noise_is_hollow(p_value: float | None, hollow: int) -> None
 
 def test_course_joins_neighbours_and_leaves_gaps() -> None:
     first, second, last = (
-        CountInterval(0, 0, 4),
-        CountInterval(50, 40, 60),
-        CountInterval(100, 90, 100),
+        CountInterval(0, 0, 4, 1.0),
+        CountInterval(50, 40, 60, 1.0),
+        CountInterval(100, 90, 100, 1.0),
     )
     drawn = charts.over_time([first, second, None, last], [0.0, 60.0, 90.0, 240.0], 100)
     marks, lines = of_class(drawn, "mark"), of_class(drawn, "course")

@@ -172,11 +172,3 @@ def test_whatever_a_name_holds_the_dashboard_shows_it_as_text(name: str) -> None
         assert "&lt;b&gt;" in text
         assert "<b>" not in text
         assert "<i>" not in text
-
-
-def test_what_former_servers_said_of_phases_is_still_read() -> None:
-    view = PhaseView.of(made.running())
-    former = msgspec.to_builtins(view)
-    for added in ("name", "cohorts", "refusals"):
-        del former[added]
-    assert msgspec.convert(former, PhaseView) == view

@@ -22,6 +22,7 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Matrix
 from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO, Composed, composed_total
 from earshot_server.dashboard import wording
@@ -406,7 +407,7 @@ def test_statistics_show_both_kinds_of_labels_newest_first() -> None:
 def test_statistics_mark_labels_that_a_phase_did_not_know() -> None:
     newer = made.published_statistics(31, made.NOW)
     ending = msgspec.structs.replace(
-        newer.ending, label_names=("beach",), contacts=(77,), p_values=()
+        newer.ending, label_names=("beach",), contacts=(77,), p_values=(1.0,)
     )
     newer = msgspec.structs.replace(newer, ending=ending)
     shown = page("/statistics", [newer, made.published_statistics(30, made.NOW - made.DAY)])
@@ -534,7 +535,7 @@ def results(draw: st.DrawFn) -> PhaseRecord:
             max_size=environments,
         )
     )
-    votes = st.integers(-(2**62), 2**62)
+    votes, chances = st.integers(-(2**62), 2**62), st.floats(0, 1)
     names = draw(
         st.lists(st.text(min_size=1, max_size=64), min_size=labels, max_size=labels, unique=True)
     )
@@ -547,6 +548,9 @@ def results(draw: st.DrawFn) -> PhaseRecord:
         label_names=tuple(names),
         centroid_votes=tuple(draw(votes) for _ in rows),
         label_votes=tuple(tuple(draw(votes) for _ in names) for _ in rows),
+        centroid_p_values=tuple(draw(chances) for _ in rows),
+        name_p_values=tuple(draw(chances) for _ in rows),
+        encoder=DEFAULT_ENCODER,
         privacy=record.ending.privacy,
     )
     return msgspec.structs.replace(record, ending=ending)

@@ -1,4 +1,4 @@
-"""What the dashboard and its files say of a discovery phase, and of one of a former release."""
+"""What the dashboard and its files say of a discovery phase."""
 
 from __future__ import annotations
 
@@ -17,16 +17,13 @@ from support.dashboard_server import application, rows, words
 
 from earshot_protocol.phases.discovery import LABELS, Discovered
 from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS, Unit
-from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard import changes, charts, outcomes, sentences, spending
-from earshot_server.dashboard.groups import groups
 from earshot_server.dashboard.histograms import LengthNoise, global_histograms
 from earshot_server.phases.costs import step_costs, together
 from earshot_server.records import PhaseRecord
 
 FOUND = made.published_discovery(50, made.NOW)
-FORMER = made.formerly_published_discovery(50, made.NOW)
 CLEAR = ("public transport", "car", "street", "nature", "gastronomy", "home", "office")
 FAINT = ("shop", "event", "workshop", "sport")
 
@@ -42,7 +39,8 @@ def ending(record: PhaseRecord = FOUND) -> Discovered:
 
 
 def changed(**changes: Any) -> PhaseRecord:
-    return msgspec.structs.replace(FOUND, ending=msgspec.structs.replace(ending(), **changes))
+    found = msgspec.structs.replace(ending(), **changes)
+    return msgspec.structs.replace(FOUND, ending=made.with_owners(found))
 
 
 # --------------------------------------------------------------------------- labels and cells
@@ -126,7 +124,7 @@ def test_a_cell_nearest_to_a_label_that_may_be_noise_is_unknown_and_says_so() ->
     p_values = list(ending().name_p_values)
     p_values[office] = 0.3
     moved = (*(True,) * 8, False, True)
-    cells = np.array(ending().cells.array())  # type: ignore[union-attr]
+    cells = np.array(ending().cells.array())
     cells[9] = ending().centroids.array()[office]
     doubtful = changed(name_p_values=tuple(p_values), moved=moved, cells=Matrix.of(cells))
     row = rows(doubtful, "cells")[9]
@@ -140,7 +138,6 @@ def test_a_cell_nearest_to_a_label_that_may_be_noise_is_unknown_and_says_so() ->
 def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() -> None:
     """Of two choices of home, one has a prototype where the cell is that nobody named."""
     found, places = ending(), ending().centroids.array()
-    assert found.cells is not None
     own = found.cells.array()[[7]]
     finer = changed(
         centroids=Matrix.of(np.concatenate([places, own, -own])),
@@ -172,7 +169,6 @@ def test_a_choice_with_a_prototype_stands_below_its_label_and_names_its_cells() 
 
 def test_a_label_of_several_kinds_of_sound_has_several_prototypes_and_one_length() -> None:
     found = ending()
-    assert found.cells is not None
     split = changed(
         centroids=Matrix.of(np.concatenate([found.centroids.array(), found.cells.array()[[7]]])),
         labels=(*found.labels, 5),
@@ -214,10 +210,9 @@ def test_it_is_said_in_few_words_too() -> None:
         assert re.fullmatch(r".*: not clear of the noise \(p = [\d.]+\), so it names nothing", line)
     assert "cell c8: a kind of place that nobody named, heard by about 12 phones or more" in said
     assert said[-1].endswith("which says about how much sound without a label will.")
-    for other_fields in ({"refused": None}, {"name_p_values": (1.0,) * 11}):
-        other = msgspec.structs.replace(ending(), **other_fields)
-        without = outcomes.words_for(FOUND.parameters).lines(other)
-        assert without[-1].endswith("beyond it a sound is unknown."), "nothing more is known"
+    nothing = msgspec.structs.replace(ending(), name_p_values=(1.0,) * 11)
+    without = outcomes.words_for(FOUND.parameters).lines(nothing)
+    assert without[-1].endswith("beyond it a sound is unknown."), "nothing more is known"
     assert outcomes.words_for(FOUND.parameters).figure(ending()) == ("labels clear of the noise", 7)
     assert short in words("/", FOUND)
 
@@ -271,8 +266,8 @@ def test_lengths_over_phases_are_histograms_with_the_noise_of_a_row() -> None:
         assert count.most == pytest.approx(count.published + radius)
 
 
-def test_lengths_and_former_votes_stand_in_one_table_and_are_not_compared() -> None:
-    before = made.formerly_published_discovery(51, made.NOW - 30 * made.DAY)
+def test_lengths_and_votes_stand_in_one_table_and_are_not_compared() -> None:
+    before = made.published_learning(51, made.NOW - 30 * made.DAY)
     mixed = global_histograms([FOUND, before])
     assert [each.what for each in mixed] == ["votes", "lengths"]
     assert changes.since_before(mixed) is None
@@ -292,62 +287,11 @@ def test_lengths_and_former_votes_stand_in_one_table_and_are_not_compared() -> N
     assert joined.get("/statistics").text.count('class="course"') == len(made.LABELS)
 
 
-# ------------------------------------------------------------------ results of former releases
-
-
-@pytest.fixture(scope="module")
-def former_page() -> str:
-    return words(f"/phases/{FORMER.phase.hex()}", FORMER)
-
-
-def test_environments_are_groups_of_cells_of_one_label() -> None:
-    found = ending(FORMER)
-    assert sorted(row for each in groups(found) for row in (*each.clear, *each.doubtful)) == list(
-        range(10)
-    )
-    first = groups(found)[0]
-    assert (first.name, first.clear) == ("home", (0, 1))
-    assert first.votes == pytest.approx(
-        sum(found.label_votes[row][5] for row in (*first.clear, *first.doubtful))
-    )
-    assert not any(set(each.doubtful) & {0, 1, 2, 3, 4, 5, 6} for each in groups(found))
-    assert found.named == sum(bool(each.clear) for each in groups(found)) == 7
-
-
-def test_an_environment_without_a_clear_cell_comes_last_and_says_so() -> None:
-    faint = made.formerly_published_discovery(51, made.NOW, votes=20.0)
-    assert isinstance(faint.ending, Discovered)
-    clear = [bool(each.clear) for each in groups(faint.ending)]
-    assert clear == sorted(clear, reverse=True)
-    assert not all(clear)
-    lines = outcomes.words_for(faint.parameters).lines(faint.ending)
-    assert lines[-1].endswith("which may be noise")
-    assert "may be noise" in words(f"/phases/{faint.phase.hex()}", faint)
-
-
-def test_the_page_says_what_was_found_and_which_cells_moved(former_page: str) -> None:
-    for said in (
-        "183 of 200 phones stayed: they named 7 environments, in 8 of 10 cells",
-        "into 10 cells around public start centroids; 2 secure sums moved the cells",
-        "In 7 cells what phones heard stood clear of the noise",
-        "environments named 7",
-        "Start centroids 10 Cells, at most k 10",
-        "Sums of cells T 2",
-        "Dimensions of a point 32",
-        "Rows of the sum of labels none: labels were counted in every cell",
-    ):
-        assert said in former_page
-    assert "Votes to keep" not in former_page  # there is no such vote
-    moved = [row["moved"] for row in rows(FORMER, "cells")]
-    assert moved == ["yes"] * 7 + ["no"] * 3
-
-
-@pytest.mark.parametrize("record", [FOUND, FORMER])
-def test_a_phase_without_a_sum_of_cells_says_that_none_has_moved(record: PhaseRecord) -> None:
-    found = ending(record)
+def test_a_phase_without_a_sum_of_cells_says_that_none_has_moved() -> None:
+    found = ending()
     still = msgspec.structs.replace(
-        record,
-        parameters=msgspec.structs.replace(record.parameters, sums=0),
+        FOUND,
+        parameters=msgspec.structs.replace(FOUND.parameters, sums=0),
         ending=msgspec.structs.replace(
             found,
             moved=(False,) * 10,
@@ -360,30 +304,14 @@ def test_a_phase_without_a_sum_of_cells_says_that_none_has_moved(record: PhaseRe
     assert "moved the cells to where sound is" not in said
 
 
-def test_a_step_that_this_version_does_not_know_is_shown_as_it_was_published() -> None:
-    former = msgspec.structs.replace(
+def test_a_step_that_the_plan_does_not_have_is_shown_as_it_was_published() -> None:
+    other = msgspec.structs.replace(
         FOUND, parameters=msgspec.structs.replace(made.DISCOVERING, sums=1)
     )
-    said = words(f"/phases/{former.phase.hex()}", former)
+    said = words(f"/phases/{other.phase.hex()}", other)
     assert re.search(
         r"Cells 2 sum of bounded vectors with Skellam noise [\d.]+ \S+ [\d.]+ \S+ –", said
     )
-
-
-def test_votes_and_their_noise_are_in_votes() -> None:
-    shown = rows(FORMER, "cells")
-    noise = made.sum_noise(made.FORMERLY_DISCOVERING, LABELS, 183)
-    steps = unit_steps(10 * len(made.LABELS))
-    assert {float(row["noise"]) for row in shown} == {noise.radius() / steps}
-    assert [float(row["votes for its label"]) for row in shown] == [
-        max(votes) for votes in ending(FORMER).label_votes
-    ]
-    named = {row["name"] for row in shown if float(row["p"]) <= 0.05}
-    assert named == {name for name in ending(FORMER).names if name}
-    assert all(row["name"] == "unnamed" for row in shown if float(row["p"]) > 0.05)
-    assert [row["number"] for row in rows(FORMER, "label-votes")] == [
-        str(number) for number in range(1, 11)
-    ]
 
 
 def test_what_it_cost_stands_in_both_units_with_a_replaced_phone_beside(page: str) -> None:
@@ -401,42 +329,3 @@ def test_what_it_cost_stands_in_both_units_with_a_replaced_phone_beside(page: st
         assert seen.total[unit].delta == 1e-6
     assert "One phone (zero-out)" in page
     assert "One phone, replaced" in page
-
-
-def test_votes_over_phases_are_histograms_with_the_noise_of_all_cells() -> None:
-    (histogram,) = global_histograms([FORMER])
-    votes = np.array(ending(FORMER).label_votes)
-    assert [count.published for count in histogram.counts.values()] == pytest.approx(
-        votes.sum(axis=0).tolist()
-    )
-    one = made.sum_noise(made.FORMERLY_DISCOVERING, LABELS, 183)
-    assert histogram.radius == pytest.approx(one.times(10).radius() / unit_steps(votes.size))
-    assert histogram.environments["home"] == 2
-    assert histogram.counts["home"].clear
-    assert not histogram.counts["sport"].clear
-    assert histogram.what == "votes"
-
-
-def test_phases_of_two_kinds_are_not_compared() -> None:
-    learned = made.published_learning(10, made.NOW - 9 * made.DAY)
-    before = made.formerly_published_discovery(51, made.NOW - 30 * made.DAY, votes=20.0)
-    now = made.formerly_published_discovery(52, made.NOW, votes=120.0)
-    comparison = changes.since_before(global_histograms([now, learned, before]))
-    assert comparison is not None
-    assert comparison.before.phase == before.phase
-    clear = {change.label: change.difference for change in comparison.changes if change.clear}
-    # Two cells of a hundred votes more each, of 183 phones.
-    assert clear["home"] == pytest.approx(100 * 200 / 183, abs=20)
-    assert changes.since_before(global_histograms([learned, FOUND])) is None
-    assert changes.since_before(global_histograms([learned, FORMER])) is None
-
-
-def test_former_results_are_said_in_few_words_as_before() -> None:
-    assert sentences.outcome(FORMER) == "7 environments, in 8 of 10 cells"
-    said = outcomes.words_for(FORMER.parameters).lines(ending(FORMER))
-    assert said[0].startswith("home: ")
-    assert "in cells 1, 2" in said[0]
-    overview = words("/", FORMER)
-    assert "Discovery phase" in overview
-    assert "7 environments, in 8 of 10 cells" in overview
-    assert "home" in words("/statistics", FORMER)

@@ -49,7 +49,6 @@ def test_each_sum_is_one_of_four_rounds_and_cells_go_where_sound_is(sums: int) -
     assert result.privacy == agreed.plan().releases()
     assert result.encoder == agreed.encoder
     assert names_of(result) == list(CLASSES)
-    assert result.label_votes == ()
     if sums:
         assert max(distance(result, scene) for scene in (0, 1)) < 6
         assert result.moved[cell_of(result, 0)]

@@ -470,7 +470,7 @@ def lifted(parameters: Parameters, name: str, places: int) -> float:
     ],
 )
 def test_what_is_called_unlikely_is_as_rare_as_is_said(name: str, phones: int) -> None:
-    """None "can", former forecasts said, and where all phones agreed, one did."""
+    """It happens, if seldom, where all phones agree."""
     if name == "label vote":
         budget = Budget(1e-6, 1e-6, 0.12, 0.12)
         parameters = usual(phones=phones, budget=budget, corrupted=0.0)

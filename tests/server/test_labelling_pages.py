@@ -155,28 +155,31 @@ def test_options_that_do_not_fit_are_refused_by_name(
 def test_what_another_phase_could_not_name_are_samples() -> None:
     """Cells with sound that are near no prototype; neither those without sound, nor prototypes."""
     found = made.discovered(61)
-    assert found.cells is not None
     chosen = unnamed("61", found)
     assert chosen.encoder == found.encoder
     assert np.array_equal(chosen.points.array(), found.cells.array()[[7]])
+    everywhere = msgspec.structs.replace(found, radius=None, name_p_values=(0.0,) * 11)
     with pytest.raises(InvalidInputError, match="every cell with sound is near the prototype"):
-        unnamed("61", msgspec.structs.replace(found, radius=None, name_p_values=(0.0,) * 11))
+        unnamed("61", made.with_owners(everywhere))
     unheard = msgspec.structs.replace(found, name_p_values=(1.0,) * 11)
     assert np.array_equal(unnamed("61", unheard).points.array(), found.cells.array()[:8])
 
 
-def test_what_a_former_phase_could_not_name_are_samples() -> None:
-    found = made.formerly_discovered(61)
+def test_what_a_learning_phase_could_not_name_are_samples() -> None:
+    found = made.result(61)
     chosen = unnamed("61", found)
     without = [row for row, name in enumerate(found.names) if name is None]
-    assert without == [8, 9]
+    assert without
     assert chosen.encoder == found.encoder
     assert np.array_equal(chosen.points.array(), found.centroids.array()[without])
-    named = msgspec.structs.replace(found, name_p_values=(0.0,) * 10)
-    with pytest.raises(InvalidInputError, match="all 10 environments have names"):
+    count = len(found.labels)
+    named = msgspec.structs.replace(found, labels=(0,) * count, name_p_values=(0.0,) * count)
+    with pytest.raises(InvalidInputError, match=f"all {count} environments have names"):
         unnamed("61", named)
     with pytest.raises(InvalidInputError, match="has published no environments"):
         unnamed("61", None)
     plane = msgspec.structs.replace(found, geometry=Geometry.EUCLIDEAN)
-    with pytest.raises(InvalidInputError, match="not among embeddings"):
+    with pytest.raises(
+        InvalidInputError, match="geometry is euclidean, and samples need spherical"
+    ):
         unnamed("61", plane)

@@ -132,10 +132,7 @@ def test_a_phase_that_default_phones_refuse_says_how_to_start_it(desk: Desk) -> 
     ("record", "said"),
     [
         (made.empty_discovery(50, made.NOW), "none of 11 labels names anything"),
-        (
-            made.formerly_published_discovery(51, made.NOW, votes=0.0),
-            "none of 10 places has a name",
-        ),
+        (made.empty_learning(51, made.NOW), "none of 8 places has a name"),
         (made.published_discovery(52, made.NOW), ""),
     ],
 )

@@ -19,6 +19,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.labelling import Labelled
+from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.wire import Ending, Matrix
 from earshot_server.api.views import PhaseExport, PhaseView
@@ -46,25 +47,28 @@ def prototypes(
         cells=places,
         moved=(True,) * len(names),
         cell_lengths=(9.0,) * len(names),
+        cell_prototypes=tuple(range(len(names))),
         lengths=(9.0,) * len(names),
         radius=radius,
+        refused=0.0,
         encoder=ENCODER,
         privacy=(),
     )
 
 
-def found(names: tuple[str, ...], clear: tuple[bool, ...], encoder: str = ENCODER) -> Discovered:
-    """As former releases published it: as many cells as names, in directions of their own."""
-    cells = len(names)
+def found(names: tuple[str, ...], clear: tuple[bool, ...], encoder: str = ENCODER) -> Result:
+    """A learning phase's environments, in directions of their own."""
+    count = len(names)
     labels = tuple(dict.fromkeys(names))
-    return Discovered(
+    return Result(
         phase=bytes(16),
         geometry=Geometry.SPHERICAL,
-        centroids=Matrix.of(np.eye(cells, 8)),
-        moved=(True,) * cells,
+        centroids=Matrix.of(np.eye(count, 8)),
         labels=tuple(labels.index(name) for name in names),
         label_names=labels,
-        label_votes=((9.0,) * len(labels),) * cells,
+        centroid_votes=(9,) * count,
+        label_votes=((9,) * len(labels),) * count,
+        centroid_p_values=(0.0,) * count,
         name_p_values=tuple(0.0 if each else 1.0 for each in clear),
         encoder=encoder,
         privacy=(),
@@ -157,7 +161,6 @@ def test_contacts_beyond_the_radius_of_all_prototypes_count_for_no_label() -> No
     ("ending", "match"),
     [
         (None, "--places-of 61: this phase has published no environments"),
-        (found(("bus",), (True,), encoder=""), "not among embeddings of a known encoder"),
         (prototypes(("office",)), "none .* one of the labels transport, park"),
         (prototypes(("park",), p_value=1.0), "none .* one of the labels transport, park"),
         (found(("office", "bus"), (True, False)), "none .* one of the labels transport, park"),
@@ -190,7 +193,6 @@ def test_without_a_name_that_the_phase_knows_labels_alone_count() -> None:
     assert of_newest() is None
     assert of_newest(None, made.published_statistics(30, made.NOW).ending) is None
     assert of_newest(found(("office",), (True,))) is None
-    assert of_newest(found(("bus",), (True,), encoder="")) is None
 
 
 def test_how_contacts_without_a_label_count_is_said_before_a_phase_begins() -> None:

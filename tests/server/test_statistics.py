@@ -23,7 +23,7 @@ def radius_of(scale: float, order: float) -> int:
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 10**4))
 def test_interval_holds_every_count_within_the_radius_that_can_be(value: int, radius: int) -> None:
-    interval = CountInterval.around(value, radius)
+    interval = CountInterval.around(value, radius, 1.0)
     possible = [count for count in (value - radius, value, value + radius) if count >= 0]
     assert all(interval.least <= count <= interval.most for count in possible)
     assert 0 <= interval.least <= interval.most
@@ -87,7 +87,9 @@ def test_global_histograms_add_votes_and_count_environments_by_label() -> None:
         label_names=("bus", "park"),
         centroid_votes=(9, 8, 7),
         label_votes=((2, 30), (-4, -1), (1, 20)),
+        centroid_p_values=(0.0, 0.0, 0.0),
         name_p_values=(0.004, 1.0, 0.2),
+        encoder="any",
         privacy=(),
     )
     record = msgspec.structs.replace(record, ending=ending)
@@ -116,7 +118,7 @@ def test_a_result_without_environments_is_a_histogram_of_zeros() -> None:
 
 def test_labels_are_ordered_by_their_sum_over_all_phases_then_by_name() -> None:
     def histogram(**counts: int) -> statistics.Histogram:
-        noisy = {label: CountInterval.around(count, 1) for label, count in counts.items()}
+        noisy = {label: CountInterval.around(count, 1, 1.0) for label, count in counts.items()}
         return statistics.Histogram(
             b"", 0.0, noisy, DiscreteLaplaceNoise(0.5, 1.0), 9, (), {}, "votes"
         )

@@ -59,7 +59,9 @@ def published(labels: tuple[int, ...]) -> Result:
         label_names=CLASSES,
         centroid_votes=(3, 3),
         label_votes=((3, 0), (0, 3)),
+        centroid_p_values=(0.0, 0.0),
         name_p_values=(0.0, 0.0),
+        encoder="points",
         privacy=(),
     )
 
@@ -304,14 +306,6 @@ def test_a_recording_that_was_forgotten_in_the_meantime_does_no_harm() -> None:
     them.forget(1)
     release(them)
     assert [(each.number, each.counted) for each in them.recordings()] == [(2, True)]
-
-
-def test_a_histogram_that_an_older_version_began_uses_up_whatever_it_may_have_counted() -> None:
-    them = phone(CENTRES, ["bus", "park"], days=[None, FIRST])
-    ballot_of(them)
-    them._store.delete("counting")
-    release(them)
-    assert [each.counted for each in them.recordings()] == [True, False]
 
 
 def test_over_many_histograms_one_recording_more_moves_each_by_at_most_two() -> None:

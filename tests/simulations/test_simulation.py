@@ -178,7 +178,9 @@ def published(
         label_names=("bus", "park"),
         centroid_votes=(0,) * len(labels),
         label_votes=((0, 0),) * len(labels),
+        centroid_p_values=(0.0,) * len(labels),
         name_p_values=p_values[: len(labels)],
+        encoder="any",
         privacy=(),
     )
 

@@ -15,6 +15,7 @@ from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, Result
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.places import UNNAMED, Places
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
@@ -27,7 +28,6 @@ from earshot_protocol.privacy.significance import (
 )
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.prototypes import prototypes
 from earshot_server.records import (
@@ -81,8 +81,6 @@ DISCOVERING = discovery_parameters(
     dropout=0.2,
     corrupted=0.05,
 )
-FORMERLY_DISCOVERING = msgspec.structs.replace(DISCOVERING, rows=None)
-"""As former releases discovered, which counted labels in every cell."""
 LABELLING = labelling_parameters(
     phones=200,
     labels=LABELS,
@@ -193,6 +191,7 @@ def result(number: int, environments: int = 8, labels: Sequence[str] = LABELS) -
         label_votes=tuple(map(tuple, votes.tolist())),
         centroid_p_values=count_p_values(centroid_votes, parts[CENTROID_VOTE], environments),
         name_p_values=p_values,
+        encoder=DEFAULT_ENCODER,
         privacy=LEARNING.plan().releases(),
     )
 
@@ -207,6 +206,12 @@ def published_learning(number: int, finished: float, environments: int = 8) -> P
         created=finished - 1.5 * DAY,
         finished=finished,
     )
+
+
+def empty_learning(number: int, finished: float) -> PhaseRecord:
+    """No environment has a name that stands clear of the noise."""
+    made = msgspec.structs.replace(result(number), labels=(-1,) * 8, name_p_values=(1.0,) * 8)
+    return msgspec.structs.replace(published_learning(number, finished), ending=made)
 
 
 def published_statistics(number: int, finished: float, *, shift: int = 0) -> PhaseRecord:
@@ -234,7 +239,7 @@ def discovered(
     length: float = 60.0,
     *,
     radius: float | None = 0.5,
-    refused: float | None = 0.35,
+    refused: float = 0.35,
 ) -> Discovered:
     """Eleven labels, of which the last four may be noise, and ten cells.
 
@@ -251,7 +256,7 @@ def discovered(
     cells = places[[5, 5, 0, 1, 2, 3, 4, 11, 7, 8]] + random.normal(0, 0.02, (10, 32))
     whole = np.column_stack([np.rint(total), heard]).astype(np.int64)
     found = prototypes(whole, noise, unit_rows(cells))
-    return Discovered(
+    ending = Discovered(
         phase=name_of(number),
         geometry=Geometry.SPHERICAL,
         centroids=Matrix.of(found.directions),
@@ -263,31 +268,20 @@ def discovered(
         cells=Matrix.of(unit_rows(cells)),
         moved=(*(True,) * 8, *(False,) * 2),
         cell_lengths=(31.0, 25.0, 55.5, 50.0, 44.0, 41.0, 37.0, 12.4, 0.0, 0.0),
+        cell_prototypes=(),
         radius=radius,
         refused=refused,
         encoder=DEFAULT_ENCODER,
         privacy=DISCOVERING.plan().releases(),
     )
+    return with_owners(ending)
 
 
-def formerly_discovered(number: int, votes: float = 60.0) -> Discovered:
-    """As a former release published: two cells of home, others of one label; two may be noise."""
-    random = np.random.default_rng([46, number])
-    table = random.normal(0, 4, (10, len(LABELS)))
-    for cell, label in enumerate((5, 5, 0, 1, 2, 3, 4, 6)):
-        table[cell, label] += votes - 2 * cell
-    whole = np.rint(table * unit_steps(table.size)).astype(np.int64)
-    return Discovered(
-        phase=name_of(number),
-        geometry=Geometry.SPHERICAL,
-        centroids=Matrix.of(unit_rows(random.normal(0, 1, (10, 32)))),
-        moved=(*(True,) * 7, *(False,) * 3),
-        labels=tuple(whole.argmax(axis=1).tolist()),
-        label_names=LABELS,
-        label_votes=tuple(map(tuple, (whole / unit_steps(table.size)).tolist())),
-        name_p_values=name_p_values(whole, sum_noise(FORMERLY_DISCOVERING, LABELLED, 183)),
-        encoder=DEFAULT_ENCODER,
-        privacy=FORMERLY_DISCOVERING.plan().releases(),
+def with_owners(found: Discovered) -> Discovered:
+    """Give each cell the nearest prototype within the radius."""
+    owners = Places.of(found).within(found.cells.array())
+    return msgspec.structs.replace(
+        found, cell_prototypes=tuple(UNNAMED if owner is None else owner for owner in owners)
     )
 
 
@@ -310,11 +304,6 @@ def empty_discovery(number: int, finished: float) -> PhaseRecord:
         cell_lengths=(0.0,) * 10,
     )
     return _discovery(number, finished, DISCOVERING, made)
-
-
-def formerly_published_discovery(number: int, finished: float, votes: float = 60.0) -> PhaseRecord:
-    ending = formerly_discovered(number, votes)
-    return _discovery(number, finished, FORMERLY_DISCOVERING, ending)
 
 
 def _discovery(

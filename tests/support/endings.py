@@ -18,15 +18,21 @@ _FOUND: dict[str, Any] = {
     "centroids": Matrix.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])),
     "labels": (0, 1, 0),
     "label_names": ("bus", "park"),
-    "label_votes": ((9, 0), (0, 8), (0, 0)),
     "name_p_values": (0.001, 0.001, 1.0),
+    "encoder": "points",
     "privacy": (),
 }
+_VOTES = ((9, 0), (0, 8), (0, 0))
 
 
 def result(**changes: Any) -> Result:
-    """End a learning phase over anybody's embeddings."""
-    return Result(**_FOUND | {"centroid_votes": (9, 8, 7)} | changes)
+    """End a learning phase over points."""
+    own = {
+        "centroid_votes": (9, 8, 7),
+        "label_votes": _VOTES,
+        "centroid_p_values": (0.001, 0.001, 0.001),
+    }
+    return Result(**_FOUND | own | changes)
 
 
 def discovered(**changes: Any) -> Discovered:
@@ -35,24 +41,19 @@ def discovered(**changes: Any) -> Discovered:
     The embeddings are those of `HeardPoints("points", 2)`.
     """
     own = {
-        "label_votes": (),
         "name_p_values": (0.001, 0.001, 0.02),
         "choices": ("", "", "night bus"),
         "cells": Matrix.of(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])),
         "moved": (True, True, False),
         "cell_lengths": (9.0, 7.5, 0.0),
+        "cell_prototypes": (0, 1, 0),
         "lengths": (8.0, 6.0, 2.5),
-        "encoder": "points",
+        "refused": 0.0,
     }
     return Discovered(**_FOUND | own | changes)
 
 
-def formerly_discovered(**changes: Any) -> Discovered:
-    """End a discovery phase of a former release, which named cells."""
-    return Discovered(**_FOUND | {"moved": (True,) * 3, "encoder": "points"} | changes)
-
-
 def labelled(**changes: Any) -> Labelled:
     """End a labelling phase over points."""
-    own = {"agreement": (9, 9, 2), "threshold": 5.0, "encoder": "points"}
+    own = {"label_votes": _VOTES, "agreement": (9, 9, 2), "threshold": 5.0}
     return Labelled(**_FOUND | own | changes)

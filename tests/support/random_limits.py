@@ -116,15 +116,15 @@ class _Limited(Drawn):
 
     # ---------------------------------------------------------------------------------- ledger
 
-    def history(self) -> Iterator[tuple[tuple[Expense, ...], date | None]]:
+    def history(self) -> Iterator[tuple[tuple[Expense, ...], date]]:
         """Expenses of former phases, each with its day; in many rounds there are none."""
         alike = self.chance(0.3)  # as thirty times 0.1
         kept: tuple[Expense, ...] | None = None
         for _ in range(self.random.choice((0, 0, 1, 2, 5, 30 if alike else 8))):
-            ago = self.random.choice((0, 1, 200, 365, 366, 367, -1, -40, None))
+            ago = self.random.choice((0, 1, 200, 365, 366, 367, -1, -40))
             if kept is None or not alike:
                 kept = self.expenses()
-            yield kept, None if ago is None else TODAY - timedelta(ago)
+            yield kept, TODAY - timedelta(ago)
 
     def expenses(self) -> tuple[Expense, ...]:
         """Expenses of one phase, or now and then of numbers that none would have."""

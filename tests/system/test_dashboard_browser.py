@@ -29,7 +29,6 @@ PATHS = {
     "learned": f"/phases/{made.name_of(10).hex()}",
     "counted": f"/phases/{made.name_of(30).hex()}",
     "discovered": f"/phases/{made.name_of(60).hex()}",
-    "formerly discovered": f"/phases/{made.name_of(61).hex()}",
     "crowded": f"/phases/{made.name_of(50).hex()}",
 }
 EMPTY_PATHS = {"empty overview": "/", "empty statistics": "/statistics"}
@@ -54,13 +53,12 @@ def full_archive() -> made.HandMadeArchive:
             *over[1:],
             msgspec.structs.replace(crowded, ending=ending),
             made.published_discovery(60, made.NOW - 210 * made.DAY),
-            made.formerly_published_discovery(61, made.NOW - 220 * made.DAY),
         )
     )
 
 
 LARGE = (
-    "counted", "crowded", "discovered", "empty statistics", "failed", "formerly discovered",
+    "counted", "crowded", "discovered", "empty statistics", "failed",
     "gathering", "learned", "never started", "statistics",
 )  # fmt: skip
 """Pages that take seconds to look at; of the others each kind has one."""

@@ -47,7 +47,7 @@ def test_the_servers_folder_is_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("no_umask")
-def test_a_folder_and_a_log_of_a_former_release_are_closed_or_told_of(tmp_path: Path) -> None:
+def test_a_log_that_others_may_read_is_closed_and_an_open_folder_is_told_of(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o755)
     (data / "postgresql.log").touch(mode=0o644)

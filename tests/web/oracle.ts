@@ -119,7 +119,7 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
   },
   epsilon: (events: any[], delta: number) => String(composedEpsilon(events, delta)),
   /** Enter phases into a ledger, each on its day, and read it back. */
-  async ledger(entries: [string, string, number, string | null][]) {
+  async ledger(entries: [string, string, number, string][]) {
     const ledger = await Ledger.open();
     const written: Bytes[] = [];
     for (const [name, agreed, weight, day] of entries) {

@@ -66,7 +66,7 @@ def compares(memory: Memory, result: NamedCentroids) -> bool:
     Raises:
         UnexpectedMessageError: The centroids are among them, but make no sense.
     """
-    if result.encoder not in ("", memory.encoder.name):
+    if result.encoder != memory.encoder.name:
         return False
     centroids = result.centroids.array()
     if not len(centroids) or centroids.shape[1] > memory.encoder.dimensions:
@@ -78,7 +78,7 @@ def compares(memory: Memory, result: NamedCentroids) -> bool:
         label >= len(result.label_names) for label in result.labels
     ):
         raise UnexpectedMessageError("a result whose labels do not fit its centroids")
-    if len(result.name_p_values) not in (0, len(centroids)):
+    if len(result.name_p_values) != len(centroids):
         raise UnexpectedMessageError("a result whose p-values do not fit its centroids")
     return True
 

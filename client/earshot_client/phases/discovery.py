@@ -97,7 +97,7 @@ def _members(
 def _checked_rows(memory: Memory, parameters: DiscoveryParameters) -> int:
     """Return the rows of the sum of labels; refuse a phase whose rows stand for nothing."""
     labels, all_rows = len(parameters.labels), len(rows_of(memory.agreed))
-    if parameters.rows is None or parameters.rows not in (labels, all_rows):
+    if parameters.rows not in (labels, all_rows):
         raise RefusedError(
             f"a sum of labels of {parameters.rows} rows: {labels} are accepted, one for each "
             f"label, or {all_rows}, with those of their choices",
@@ -130,20 +130,19 @@ def _check_fit(result: Discovered) -> None:
     Raises:
         UnexpectedMessageError: They do; the message says which.
     """
-    cells = None if result.cells is None else result.cells.array()
-    sorts = result.centroids.array() if cells is None else cells
-    for name, count, accepted in (
-        ("choices", len(result.choices), (0, len(result.labels))),
-        ("flags of cells", len(result.moved), (len(sorts),)),
-        ("lengths of cells", len(result.cell_lengths), (0, len(sorts))),
-        ("prototypes of cells", len(result.cell_prototypes), (0, len(sorts))),
-        ("lengths", len(result.lengths), (0, len(result.labels))),
+    cells = result.cells.array()
+    for name, count, needed in (
+        ("choices", len(result.choices), len(result.labels)),
+        ("flags of cells", len(result.moved), len(cells)),
+        ("lengths of cells", len(result.cell_lengths), len(cells)),
+        ("prototypes of cells", len(result.cell_prototypes), len(cells)),
+        ("lengths", len(result.lengths), len(result.labels)),
     ):
-        if count not in accepted:
+        if count != needed:
             raise UnexpectedMessageError(f"a result whose {name} do not fit the others")
     if max(result.cell_prototypes, default=0) >= result.centroids.rows:
         raise UnexpectedMessageError("a result with cells of prototypes that it does not have")
-    if cells is not None and cells.shape[1] != result.centroids.columns:
+    if cells.shape[1] != result.centroids.columns:
         raise UnexpectedMessageError(
             f"a result with cells of {cells.shape[1]} dimensions and prototypes of "
             f"{result.centroids.columns}"
@@ -152,8 +151,6 @@ def _check_fit(result: Discovered) -> None:
 
 def _describe(result: Discovered) -> dict[str, Any]:
     """Return the environments in plain types: every label with a prototype that stands clear."""
-    if result.cells is None:
-        return shared.describe(result)
     named = set(result.names)
     return {"environments": [label for label in result.label_names if label in named]}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from earshot_client.encoder import Encoder
 from earshot_client.store.interface import Store
 from earshot_client.voters import Voter
 from earshot_protocol.environments import LabelHierarchy, UnknownLabelError, default_hierarchy
-from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.places import Places, together
@@ -95,14 +93,10 @@ class Memory:
         return self._published(LABELLED)
 
     def _published(self, name: str) -> NamedCentroids | None:
-        """Return the result of that name; None where a former release's is no longer valid."""
+        """Return the result of that name; None if there is none."""
         saved = self.store.get(name)
-        if saved is None:
-            return None
-        with contextlib.suppress(MalformedMessageError):
-            result = decode_task(saved)
-            return result if isinstance(result, NamedCentroids) else None
-        return None
+        result = None if saved is None else decode_task(saved)
+        return result if isinstance(result, NamedCentroids) else None
 
     def keep_result(self, result: NamedCentroids) -> None:
         """Keep the newest published result; samples labelled before belong to an older one."""

@@ -41,13 +41,9 @@ def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountConta
 def _count(memory: Memory) -> None:
     """Mark recordings as counted, even if the phase fails now, so that none counts twice."""
     saved = memory.store.get(_COUNTING)
-    if saved is None:
-        # An older version began the sum, and may have counted any recording that it made.
-        numbers = [each.number for each in memory.store.descriptions() if each.day is None]
-    else:
-        numbers = msgspec.msgpack.decode(saved, type=list[int])
-    memory.store.mark_counted(numbers)
-    memory.store.delete(_COUNTING)
+    if saved is not None:
+        memory.store.mark_counted(msgspec.msgpack.decode(saved, type=list[int]))
+        memory.store.delete(_COUNTING)
 
 
 def _environments(memory: Memory, parameters: StatisticsParameters) -> list[str | None]:

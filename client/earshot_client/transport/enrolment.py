@@ -6,14 +6,12 @@ a phone that is killed while it enrols goes on with the same request and uses no
 
 from __future__ import annotations
 
-import re
-
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_client.store.interface import Store
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.errors import LocalError
-from earshot_protocol.signatures import KEY_ID, SignatureError, StaleSignatureError
+from earshot_protocol.signatures import SignatureError, StaleSignatureError
 
 _KEY = "signing key"
 _NAME = "enrolled as"
@@ -38,12 +36,9 @@ def is_enrolled(store: Store) -> bool:
 
 
 def _name(store: Store) -> str | None:
-    """Return the stored name, or None if it cannot stand in a request; the next one replaces it.
-
-    A server gives the same key the same name, so enrolling again takes no second invitation.
-    """
-    saved = (store.get(_NAME) or b"").decode("utf-8", "replace")
-    return saved if re.fullmatch(KEY_ID, saved) else None
+    """Return the name that a server gave this phone; None without one."""
+    saved = store.get(_NAME)
+    return None if saved is None else saved.decode()
 
 
 def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> str:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import msgspec
 
 from earshot_client.store.interface import Store
-from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.wire import Ending, Task, encode
 
@@ -56,10 +53,8 @@ class Endings:
         saved = self._read()
         if saved is None or not saved.untold:
             return None
-        with contextlib.suppress(MalformedMessageError):  # a former release accepted others
-            ending = decode_task(saved.untold)
-            return ending if isinstance(ending, Ending) else None
-        return None
+        ending = decode_task(saved.untold)
+        return ending if isinstance(ending, Ending) else None
 
     def told(self) -> None:
         """Note that the user knows of the ending."""

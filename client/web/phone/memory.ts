@@ -20,7 +20,7 @@ import {
   whole,
 } from "../protocol/fields.ts";
 import { matrix, row, type Rows, rowsOf } from "../protocol/matrix.ts";
-import { decodeTask, type Ending, task } from "../protocol/messages.ts";
+import { type Ending, task } from "../protocol/messages.ts";
 import { choices, encoderName, labelName, LARGEST_LABELS } from "../protocol/phases/parameters.ts";
 import { type Places, placesOf } from "../protocol/phases/places.ts";
 import { parameters } from "../protocol/phases/plan.ts";
@@ -278,13 +278,7 @@ export class Memory {
   /** Return a result by which sound is named; null if there is none. */
   async names(name: Names): Promise<Naming | null> {
     const saved = await this.get(name);
-    if (saved === null) return null;
-    try {
-      return decodeTask(saved) as Naming;
-    } catch (error) {
-      if (!(error instanceof EarshotError)) throw error;
-      return null; // a former release accepted others
-    }
+    return saved && (read(name, task, saved) as Naming);
   }
 
   /**

@@ -251,7 +251,7 @@ function finish(memory: Memory, ending: Ending): void {
 /** Return whether a result is about this phone's embeddings; refuse one that makes no sense. */
 function compares(memory: Memory, result: Naming): boolean {
   const { encoder } = memory.settings;
-  if (result.encoder !== "" && result.encoder !== encoder.name) return false;
+  if (result.encoder !== encoder.name) return false;
   const { rows, columns } = rowsOf(result.centroids);
   const { labels, label_names: names, name_p_values: chances } = result;
   expect(rows > 0 && columns <= encoder.dimensions, `centroids of ${rows} × ${columns}`);
@@ -259,27 +259,27 @@ function compares(memory: Memory, result: Naming): boolean {
     labels.length === rows && labels.every((label) => label < names.length),
     "labels that do not fit its centroids",
   );
-  expect(!chances.length || chances.length === rows, "p-values that do not fit its centroids");
+  expect(chances.length === rows, "p-values that do not fit its centroids");
   return true;
 }
 
 function checkFit(result: { readonly [N in keyof typeof discovered]: Of<(typeof discovered)[N]> }) {
   const { cells, centroids, labels, cell_prototypes: prototypes } = result;
-  const sorts = (cells ? rowsOf(cells) : centroids).rows;
-  for (const [name, { length }, needed, isOptional] of [
-    ["choices", result.choices, labels.length, true],
-    ["flags of cells", result.moved, sorts, false],
-    ["lengths of cells", result.cell_lengths, sorts, true],
-    ["prototypes of cells", prototypes, sorts, true],
-    ["lengths", result.lengths, labels.length, true],
+  const { rows } = rowsOf(cells);
+  for (const [name, { length }, needed] of [
+    ["choices", result.choices, labels.length],
+    ["flags of cells", result.moved, rows],
+    ["lengths of cells", result.cell_lengths, rows],
+    ["prototypes of cells", prototypes, rows],
+    ["lengths", result.lengths, labels.length],
   ] as const) {
-    expect(length === needed || (isOptional && !length), `${name} that do not fit the others`);
+    expect(length === needed, `${name} that do not fit the others`);
   }
   expect(
     prototypes.every((each) => each < centroids.rows),
     "cells of prototypes that it does not have",
   );
-  expect(!cells || cells.columns === centroids.columns, "cells of other dimensions");
+  expect(cells.columns === centroids.columns, "cells of other dimensions");
 }
 
 function expect(holds: boolean, otherwise: string): void {

@@ -54,7 +54,7 @@ const advertise = tagged("type", { "send-report": sendReport, "advertise-keys": 
 
 const phase = identifier;
 const votes = list(count, LARGEST_CENTROIDS);
-const chances = optional(list(real(0, 1), LARGEST_CENTROIDS), []);
+const chances = list(real(0, 1), LARGEST_CENTROIDS);
 
 /** Every task, by its `type`. */
 export const task = tagged("type", {
@@ -101,7 +101,7 @@ export const task = tagged("type", {
     label_votes: list(list(count, LARGEST_LABELS), LARGEST_CENTROIDS),
     centroid_p_values: chances,
     name_p_values: chances,
-    encoder: optional(encoderName, ""),
+    encoder: encoderName,
     privacy: releases,
   }),
   failed: map({ phase, reason: line(1024) }),

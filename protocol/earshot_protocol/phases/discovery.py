@@ -9,7 +9,7 @@ prototype, and the nearest prototype names a sound.
 from __future__ import annotations
 
 import functools
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -31,14 +31,14 @@ from earshot_protocol.phases.parameters import (
     PerLabel,
     Releases,
 )
-from earshot_protocol.phases.places import UNNAMED, Places
+from earshot_protocol.phases.places import UNNAMED
 from earshot_protocol.phases.plan import Plan, SecureSum, SumPartTask
-from earshot_protocol.privacy.mechanisms import GRID, VectorSum
+from earshot_protocol.privacy.mechanisms import VectorSum
 from earshot_protocol.privacy.significance import PValue
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.summations import Opening
 from earshot_protocol.text import line
-from earshot_protocol.voting.vectors import COUNTS, unit_steps
+from earshot_protocol.voting.vectors import COUNTS
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 LABELS = "labels"
@@ -56,9 +56,6 @@ MOST_ROWS = LARGEST_LABELS + LARGEST_CHOICES
 PerRow = Meta(max_length=MOST_ROWS * MOST_KINDS)
 Length = Annotated[float, Meta(ge=0, le=1e12)]
 """Length of a noisy sum of vectors, of which a phone's whole has 1 at most."""
-Votes = Annotated[float, Meta(ge=-1e12, le=1e12)]
-"""Noisy votes: far beyond what 10^8 phones and their noise add up to, never infinite or
-not-a-number."""
 
 
 def cells(repetition: int) -> str:
@@ -82,8 +79,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
             most that one phone adds.
         labels_noise: Noise multiplier of the sum of labels.
         rows: Rows of the sum of labels: one for each label, and one for each choice of a poll if
-            choices have prototypes of their own (`rows_of`). None in phases of former releases,
-            which counted labels in every cell.
+            choices have prototypes of their own (`rows_of`).
         kinds: Kinds of sound, which are groups of cells: every row is split by them, so that a
             label of several kinds gets several prototypes. 1 leaves rows whole.
         delta: Value of δ for which costs are stated.
@@ -99,7 +95,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
     sums: int
     cells_noise: float
     labels_noise: float
-    rows: int | None = None
+    rows: int
     kinds: int = 1
     delta: float = 1e-6
 
@@ -138,7 +134,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
                 f"most_cells={self.most_cells}: must be at least {self.start.count}, the number of "
                 f"start centroids, and at most {start_centroids.MOST}"
             )
-        checks.whole("rows", 0 if self.rows is None else self.rows, len(self.labels), MOST_ROWS)
+        checks.whole("rows", self.rows, len(self.labels), MOST_ROWS)
         checks.whole("kinds", self.kinds, 1, MOST_KINDS)
 
 
@@ -153,25 +149,15 @@ def _plan(parameters: DiscoveryParameters) -> Plan:
         survivors,
         row=parameters.dimensions,
     )
-    if parameters.rows is None:
-        named = VectorSum(
-            parameters.labels_noise,
-            k * len(parameters.labels),
-            parameters.delta,
-            survivors,
-            signed=False,
-            row=1,
-        )
-    else:
-        # A recording adds to its label's row, and to its choice's where choices have rows.
-        levels = 1 + (parameters.rows > len(parameters.labels))
-        named = VectorSum(
-            parameters.labels_noise,
-            parameters.rows * parameters.kinds * parameters.label_entries,
-            parameters.delta,
-            survivors,
-            row=levels * parameters.label_entries,
-        )
+    # A recording adds to its label's row, and to its choice's where choices have rows.
+    levels = 1 + (parameters.rows > len(parameters.labels))
+    named = VectorSum(
+        parameters.labels_noise,
+        parameters.rows * parameters.kinds * parameters.label_entries,
+        parameters.delta,
+        survivors,
+        row=levels * parameters.label_entries,
+    )
     return Plan(
         (
             *(
@@ -226,36 +212,31 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
 
     A sound has the name of the nearest prototype, if that stands clear of the noise and is no
     farther than `radius`. A prototype that does not stand clear names nothing, but keeps the sound
-    that is nearest to it from getting another label's name. In results of former releases, cells
-    had names: `centroids` are cells, `label_votes` say how often each label was heard in them, and
-    `cells` is missing.
+    that is nearest to it from getting another label's name.
 
     Attributes:
         geometry: Kind of distance to the centroids: spherical.
         centroids: Prototypes, unit rows: of each label (and choice) those of its rows in the sum
-            that stand clear of the noise, or the longest if none does; in former results, cells.
+            that stand clear of the noise, or the longest if none does.
         labels: Index into `label_names` of each centroid.
-        choices: Choice of a poll that each centroid stands for; empty where it is the label's, and
-            where no choice has rows of its own.
+        choices: Choice of a poll that each centroid stands for; empty where it is the label's.
         label_names: Labels of the phase, L.
-        label_votes: Only in former results: noisy sum of the votes, per cell and label.
         name_p_values: P-value of each centroid's name; where it is large, the centroid may be
             noise.
         lengths: Length of each prototype's row in the sum, less what noise adds to it on average,
             and at most the number of inputs. A phone adds 1 at most to all rows together.
-        cells: Centroids of the cells, unit rows; None in former results.
+        cells: Centroids of the cells, unit rows.
         moved: Whether what phones heard in each cell stood clear of the noise in the last sum.
         cell_lengths: Length of each cell's last sum, likewise; 0 for a cell that no sum has. A
             phone adds 1 at most to all cells together.
         cell_prototypes: Prototype that names the sound of each cell, an index into `centroids`; −1
             where none is near. Noise turns a cell away from its sound, so this is not always the
-            prototype within the radius of the cell itself. Empty where no noise is known.
+            prototype within the radius of the cell itself.
         radius: Largest distance, 1 − cosine, at which a prototype names a sound: beyond it the
             sound is unknown. It is chosen so that about one in twenty of the sounds that have a
             label lies beyond. None where any distance will do.
         refused: Share of the phase's start centroids, which are kinds of public sound, that the
-            prototypes leave unknown: about as much of the sound that has no label. None in results
-            without a radius.
+            prototypes leave unknown: about as much of the sound that has no label.
         encoder: Encoder whose embeddings the centroids are among.
         privacy: Privacy that the phase spent.
     """
@@ -263,31 +244,20 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     geometry: Geometry
     centroids: Matrix
     labels: Annotated[tuple[Annotated[int, Meta(ge=0, lt=LARGEST_LABELS)], ...], PerRow]
-    choices: Annotated[tuple[Annotated[str, line(LARGEST_NAME)], ...], PerRow] = ()
+    choices: Annotated[tuple[Annotated[str, line(LARGEST_NAME)], ...], PerRow]
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
-    label_votes: Annotated[tuple[Annotated[tuple[Votes, ...], PerLabel], ...], PerCell] = ()
     name_p_values: Annotated[tuple[PValue, ...], PerRow]
-    lengths: Annotated[tuple[Length, ...], PerRow] = ()
-    cells: Matrix | None = None
+    lengths: Annotated[tuple[Length, ...], PerRow]
+    cells: Matrix
     moved: Annotated[tuple[bool, ...], PerCell]
-    cell_lengths: Annotated[tuple[Length, ...], PerCell] = ()
+    cell_lengths: Annotated[tuple[Length, ...], PerCell]
     cell_prototypes: Annotated[
         tuple[Annotated[int, Meta(ge=UNNAMED, lt=MOST_ROWS * MOST_KINDS)], ...], PerCell
-    ] = ()
+    ]
     radius: Annotated[float, Meta(ge=0, le=2)] | None = None
-    refused: Annotated[float, Meta(ge=0, le=1)] | None = None
+    refused: Annotated[float, Meta(ge=0, le=1)]
     encoder: EncoderName
     privacy: Releases
-
-    named_in: ClassVar[str] = LABELS
-
-    @property
-    @override
-    def vote(self) -> float:
-        """Value of a length of 1 in the noisy sum; of one vote in that of a former result."""
-        if self.cells is None:
-            return unit_steps(max(1, len(self.labels) * len(self.label_names)))
-        return GRID
 
     @property
     @override
@@ -298,8 +268,6 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     @property
     def cell_labels(self) -> tuple[int, ...]:
         """Index into `label_names` of the label that names each cell; -1 for an unknown one."""
-        if self.cells is None:
-            return self.labels
         names = self.names
         return tuple(
             UNNAMED if owner is None or names[owner] is None else self.labels[owner]
@@ -309,10 +277,6 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     @property
     def cell_owners(self) -> tuple[int | None, ...]:
         """Prototype that is near the sound of each cell, an index into `centroids`, or None."""
-        if self.cells is None:
-            return ()
-        if not self.cell_prototypes:
-            return tuple(Places.of(self).within(self.cells.array()))
         return tuple(None if owner == UNNAMED else owner for owner in self.cell_prototypes)
 
 

@@ -12,7 +12,7 @@ noise once it has spent its budget: nobody learns that it has.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -205,8 +205,6 @@ class Labelled(NamedCentroids, frozen=True, kw_only=True, tag="labelled"):
     name_p_values: Annotated[tuple[PValue, ...], PerSample]
     encoder: EncoderName
     privacy: Releases
-
-    named_in: ClassVar[str] = VOTES
 
     @property
     def answered(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -238,9 +238,6 @@ class TopCentroids(SumPartTask, frozen=True, kw_only=True, tag="top-centroids"):
 class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
     """The labelled centroids and the privacy spent: the end of a phase.
 
-    A result whose `centroid_p_values` and `name_p_values` are empty was published by a former
-    release and not tested; it counts as noise.
-
     Attributes:
         geometry: Kind of distance to the centroids.
         centroids: Centroids that the first vote kept.
@@ -252,8 +249,7 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
         centroid_p_values: P-value of each centroid's votes; where it is large, they may be noise
             (`count_p_values` over all candidates of the vote).
         name_p_values: P-value of each centroid's most frequent label (`name_p_values`).
-        encoder: Encoder whose embeddings the centroids are among; empty where a former release did
-            not say.
+        encoder: Encoder whose embeddings the centroids are among.
         privacy: Privacy that the phase spent.
     """
 
@@ -263,12 +259,18 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     centroid_votes: Annotated[tuple[int, ...], PerCentroid]
     label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
-    centroid_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
-    name_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
-    encoder: EncoderName = ""
+    centroid_p_values: Annotated[tuple[PValue, ...], PerCentroid]
+    name_p_values: Annotated[tuple[PValue, ...], PerCentroid]
+    encoder: EncoderName
     privacy: Releases
 
-    named_in: ClassVar[str] = LABEL_VOTE
+    @property
+    def leading(self) -> tuple[int | None, ...]:
+        """Label with the most votes of each centroid, be it noise; None if there are no labels."""
+        return tuple(
+            max(range(len(votes)), key=votes.__getitem__, default=None)
+            for votes in self.label_votes
+        )
 
 
 LEARNING = Kind(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.plan import Outcome
@@ -18,23 +18,17 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
         centroids: Matrix of the centroids, float32 (centroids, dimensions).
         labels: Index into `label_names` of each centroid; -1 where it is unnamed.
         label_names: Labels of the phase, L.
-        label_votes: Noisy sum of the votes, per centroid and label.
         name_p_values: P-value of each centroid's name; where it is large, the name may be noise.
-        encoder: Encoder whose embeddings the centroids are among; empty where a former release did
-            not say.
+        encoder: Encoder whose embeddings the centroids are among.
     """
 
     told_to_all = True
-
-    named_in: ClassVar[str]
-    """Part of the plan whose sum has the votes for labels."""
 
     if TYPE_CHECKING:  # every message declares them where they stand on the wire
         geometry: Geometry
         centroids: Matrix
         labels: tuple[int, ...]
         label_names: tuple[str, ...]
-        label_votes: tuple[tuple[float, ...], ...]
         name_p_values: tuple[float, ...]
         encoder: str
 
@@ -53,11 +47,6 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
         return None
 
     @property
-    def vote(self) -> float:
-        """Value of one vote in the noisy sum from which `label_votes` come."""
-        return 1.0
-
-    @property
     def environments(self) -> tuple[int, ...]:
         """Environment to which each centroid belongs: by default, one of its own."""
         return tuple(range(len(self.labels)))
@@ -67,11 +56,3 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
         """Number of environments with a name clear of the noise in at least one centroid."""
         pairs = zip(self.environments, self.names, strict=True)
         return len({environment for environment, name in pairs if name is not None})
-
-    @property
-    def leading(self) -> tuple[int | None, ...]:
-        """Label with the most votes of each centroid, be it noise; None if there are no labels."""
-        return tuple(
-            max(range(len(votes)), key=votes.__getitem__, default=None)
-            for votes in self.label_votes
-        )

@@ -131,8 +131,7 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
         label_names: Labels of the phase, L.
         contacts: Noisy sum of the contacts with each label.
         p_values: P-value of each label's contacts; where it is large, they may be noise
-            (`count_p_values` over all labels). Empty where a former release published them and did
-            not test.
+            (`count_p_values` over all labels).
         since: First day of the parameters.
         until: Day after the last one, of the parameters.
         privacy: Privacy that the phase spent.
@@ -140,7 +139,7 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
 
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     contacts: Annotated[tuple[int, ...], PerLabel]
-    p_values: Annotated[tuple[PValue, ...], PerLabel] = ()
+    p_values: Annotated[tuple[PValue, ...], PerLabel]
     since: date | None = None
     until: date | None = None
     privacy: Releases

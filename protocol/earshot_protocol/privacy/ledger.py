@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
 from earshot_protocol.privacy.accounting import Expense, Release, total
-from earshot_protocol.privacy.events import Approximate, Event
+from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 
 PHASE_BYTES = 16
@@ -33,24 +33,19 @@ class DamagedLedgerError(LocalError):
     """Entries that are not the ones written: altered, reordered, inserted or cut out."""
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One release of one phase, its event, its day (UTC), and the hash of the entry before it.
-
-    Entries of the first ledgers have no event, and later ones no day. They stay as they were
-    written, because the chain holds their bytes together.
-    """
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One release of one phase, its event, its day (UTC), and the hash of the entry before it."""
 
     phase: Annotated[bytes, Meta(min_length=PHASE_BYTES, max_length=PHASE_BYTES)]
     release: Release
     previous: Annotated[bytes, Meta(min_length=32, max_length=32)]
-    event: Event | None = None
-    day: date | None = None
+    event: Event
+    day: date
 
     @property
     def expense(self) -> Expense:
-        """The release with its event; only (ε, δ) is known where an entry has no event."""
-        known = self.event or Approximate(self.release.epsilon, self.release.delta)
-        return Expense(self.release, known)
+        """The release with its event."""
+        return Expense(self.release, self.event)
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -82,15 +77,15 @@ class Ledger:
     @property
     def events(self) -> tuple[tuple[Unit, Event], ...]:
         """Unit and event of every release, oldest first."""
-        return tuple((entry.release.unit, entry.expense.event) for entry in self._entries)
+        return tuple((entry.release.unit, entry.event) for entry in self._entries)
 
     def expenses_of(
         self, unit: Unit, *, phase: bytes | None = None, today: date | None = None
     ) -> tuple[Expense, ...]:
         """Return what was spent in one unit, oldest first: in a phase, in a year, or ever.
 
-        An entry without a day counts as if it was made today, and so does one of a day to come. No
-        entry counts as older than those before it. So a clock that is set back frees nothing.
+        An entry of a day to come counts as made today, and none counts as older than those before
+        it. So a clock that is set back frees nothing.
 
         Args:
             unit: Unit in which releases are counted.
@@ -99,8 +94,8 @@ class Ledger:
         """
         spent, latest = [], date.min
         for entry in self._entries:
-            latest = max(latest, entry.day or date.min)
-            old = entry.day is not None and today is not None and today - latest >= YEAR
+            latest = max(latest, entry.day)
+            old = today is not None and today - latest >= YEAR
             if entry.release.unit is unit and not old and phase in (None, entry.phase):
                 spent.append(entry.expense)
         return tuple(spent)
@@ -109,9 +104,7 @@ class Ledger:
         """Return the releases of one phase, oldest first."""
         return tuple(entry.release for entry in self._entries if entry.phase == phase)
 
-    def append(
-        self, phase: bytes, expenses: Iterable[Expense], day: date | None
-    ) -> tuple[bytes, ...]:
+    def append(self, phase: bytes, expenses: Iterable[Expense], day: date) -> tuple[bytes, ...]:
         """Record upcoming releases; store the result before anything leaves the phone.
 
         If storing fails, throw this ledger away and read it again from the store.
@@ -119,7 +112,7 @@ class Ledger:
         Args:
             phase: Identifier of the phase, 16 bytes.
             expenses: Costs of the phase's steps in each unit.
-            day: Present day, in UTC; None if it is unknown.
+            day: Present day, in UTC.
 
         Returns:
             The encoded new entries, oldest first.
@@ -148,14 +141,14 @@ class Ledger:
         return [
             {
                 "number": number,
-                "day": None if entry.day is None else entry.day.isoformat(),
+                "day": entry.day.isoformat(),
                 "phase": entry.phase.hex(),
                 "step": entry.release.step,
                 "mechanism": entry.release.mechanism,
                 "unit": entry.release.unit.value,
                 "epsilon": entry.release.epsilon,
                 "delta": entry.release.delta,
-                "event": msgspec.to_builtins(entry.expense.event),
+                "event": msgspec.to_builtins(entry.event),
             }
             for number, entry in enumerate(self._entries, start=1)
         ]

@@ -252,7 +252,6 @@ class VectorSum(NoisySum):
         delta: Value of δ for which costs are stated.
         honest_survivors: Least number of phones that stay and add their share honestly, n'; None
             where each of two operators adds the whole noise.
-        signed: Whether entries may be negative.
         row: Number of entries that one recording adds to; by default all of them.
 
     Raises:
@@ -263,7 +262,6 @@ class VectorSum(NoisySum):
     length: int
     delta: float
     honest_survivors: int | None
-    signed: bool = True
     row: int | None = None
     summed: ClassVar[str] = "sum of bounded vectors"
 
@@ -288,7 +286,7 @@ class VectorSum(NoisySum):
     @property
     def least_entry(self) -> int:
         """Least that one vector adds to an entry of the sum, in steps."""
-        return -GRID if self.signed else 0
+        return -GRID
 
     @property
     def largest_entry(self) -> int:

@@ -102,11 +102,7 @@ def answer_p_values(
 
 
 def are_clear(p_values: Sequence[float], count: int) -> tuple[bool, ...]:
-    """Return whether each of `count` numbers stands clear of the noise.
-
-    Where p-values are missing, as in results of former releases, nothing was tested and nothing is
-    clear.
-    """
+    """Return whether each of `count` numbers stands clear; none does if p-values do not fit."""
     if len(p_values) != count:
         return (False,) * count
     return tuple(p_value <= LEVEL for p_value in p_values)

@@ -38,7 +38,7 @@ from earshot_protocol.secure_sum.mail import Mail
 from earshot_protocol.secure_sum.neighbourhoods import Neighbourhoods
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.points import points
-from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
+from earshot_protocol.secure_sum.rounds import NEXT, Round
 from earshot_protocol.secure_sum.state import Crowd, Revealed, Sealed, State, marked
 from earshot_protocol.secure_sum.unmasking import Unmasking
 from earshot_protocol.wire import Answer
@@ -71,16 +71,15 @@ class Aggregator:
         parameters.check()
         word = masks.word_type(parameters.modulus_bits)
         graph = Graph.draw(parameters, random)
+        opening = messages.AdvertiseKeys(sum_id=sum_id, index=0, parameters=parameters)
         state = State(
             round=Round.ADVERTISE_KEYS,
             sum_id=sum_id,
             parameters=parameters,
             graph=graph.to_bytes(),
             total=bytes(parameters.length * word.itemsize),
-            version=VERSION,
+            salt=masks.salt(opening, told),
         )
-        opening = messages.AdvertiseKeys(sum_id=sum_id, index=0, parameters=parameters)
-        state.salt = masks.salt(opening, told)
         self._begin(state, graph)
 
     def _begin(self, state: State, graph: Graph) -> None:
@@ -147,15 +146,6 @@ class Aggregator:
             raise InvalidInputError(f"not a saved aggregator: {error}") from error
         aggregator._begin(state, Graph.from_bytes(state.graph, state.parameters))
         return aggregator
-
-    def check_version(self) -> None:
-        """Refuse to continue a sum that a former version of the protocol began.
-
-        Raises:
-            UnexpectedMessageError: A former version began the sum.
-        """
-        if self._state.version != VERSION:
-            raise UnexpectedMessageError(FORMER_SUM)
 
     def deadline(self, now: float, step_seconds: float) -> float:
         """Return the end of the present round: phones always have the same time."""
@@ -292,7 +282,6 @@ class Aggregator:
                 removed; the sum has failed and nothing was opened.
             FalseMasksError: A phone that dropped sealed other masks than those it shares with its
                 neighbours; the sum has failed and nothing was opened.
-            UnexpectedMessageError: A former version of the protocol began the sum; it has failed.
             WrongStateError: The sum is over.
         """
         state = self._state
@@ -300,7 +289,6 @@ class Aggregator:
             raise WrongStateError(f"this sum is {state.round}")
         self._work_in()
         try:
-            self.check_version()
             answers.check_attendance(len(self.answered()), state.round, state.parameters)
             if state.round is Round.UNMASK:
                 self._total -= self._unmasking().masks()

@@ -125,13 +125,6 @@ class Aggregator(Protocol):
     def done(self) -> bool:
         """Whether the sum has its result."""
 
-    def check_version(self) -> None:
-        """Refuse to continue a sum that a former version of the protocol began.
-
-        Raises:
-            RemoteError: Phones of this version could not agree on keys with those that answered.
-        """
-
     def deadline(self, now: float, step_seconds: float) -> float:
         """Return the end of the present round, on the clock of `now`.
 

@@ -41,27 +41,23 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
+from earshot_protocol.secure_sum.rounds import NEXT, Round
 
 _NONCE_BYTES = 12
 _SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
 _ROUTE = struct.Struct(">BII")  # round, sender, recipient
-_WAITS_FOR = dict(zip(("created", "advertised", "shared", "masked", "done"), Round, strict=False))
-"""Stage of a saved participant → the round whose task it answers next."""
-_DONE = {current: done for done, current in _WAITS_FOR.items()}
 
 
 class _State(msgspec.Struct):
     """Everything that a participant remembers between tasks."""
 
-    stage: str
+    round: Round
+    """Round whose task is answered next."""
     index: int
     sum_id: bytes
     parameters: SumParameters
     words: bytes
-    salt: bytes = b""
-    version: int = 0
-    """Version of the protocol; 0 where a former one began the sum."""
+    salt: bytes
     public_key: bytes = b""
     private: bytes = b""
     seed: bytes = b""
@@ -74,7 +70,7 @@ class _State(msgspec.Struct):
     """A1 ∩ neighbours, as told in round 2."""
     traces: tuple[bytes, ...] = ()
     """Trace of the mask shared with each phone in `alive`: all that is kept of the mask."""
-    shares: dict[int, bytes] = msgspec.field(default_factory=dict, name="held")
+    shares: dict[int, bytes] = msgspec.field(default_factory=dict)
     """Neighbour → share index, share of its seed, share of its lock."""
 
 
@@ -100,19 +96,18 @@ class Participant:
             raise RefusedError(f"phone {task.index} in a sum of {parameters.phones} phones")
         words = encoding.encode(values, parameters)
         self._state = _State(
-            stage=_DONE[Round.ADVERTISE_KEYS],
+            round=Round.ADVERTISE_KEYS,
             index=task.index,
             sum_id=task.sum_id,
             parameters=parameters,
             words=words.tobytes(),
             salt=masks.salt(task, told),
-            version=VERSION,
         )
 
     @property
     def round(self) -> Round:
         """Round whose task this phone answers next."""
-        return _WAITS_FOR[self._state.stage]
+        return self._state.round
 
     @property
     def done(self) -> bool:
@@ -141,16 +136,13 @@ class Participant:
         """Do what the task asks.
 
         Raises:
-            UnexpectedMessageError: The task belongs to another sum or round, or to a sum that this
-                phone began under a former version of the protocol.
+            UnexpectedMessageError: The task belongs to another sum or round.
             RefusedError: The task contradicts what this phone knows, or asks too much.
             TooManyDropoutsError: Fewer neighbours remain than the threshold.
         """
         state = self._state
         if task.sum_id != state.sum_id:
             raise UnexpectedMessageError("a task of another sum")
-        if state.version != VERSION:
-            raise UnexpectedMessageError(FORMER_SUM)
         current, act = _ROUNDS[type(task)]
         if self.round is not current:
             raise UnexpectedMessageError(
@@ -158,7 +150,7 @@ class Participant:
                 f"at '{self.round}'"
             )
         answer = act(state, task)
-        state.stage = _DONE[NEXT[current]]
+        state.round = NEXT[current]
         return answer
 
 

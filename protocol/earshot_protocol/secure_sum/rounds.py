@@ -18,8 +18,3 @@ class Round(enum.StrEnum):
 
 NEXT: dict[Round, Round] = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
 """The only way forward; a sum that cannot continue moves to `FAILED` instead."""
-
-VERSION = 4
-"""Version of the protocol; phones and servers of different versions cannot sum together."""
-FORMER_SUM = "this secure sum began under a former version of the protocol and cannot go on"
-"""Reason for ending a sum that a phone or server saved before it was upgraded."""

@@ -35,6 +35,8 @@ class State(msgspec.Struct):
     parameters: SumParameters
     graph: bytes
     total: bytes
+    salt: bytes
+    """Salt of the sum's keys."""
     public_keys: dict[int, bytes] = msgspec.field(default_factory=dict)
     """Phone that advertised → its public key."""
     sealed: dict[int, Sealed] = msgspec.field(default_factory=dict)
@@ -45,10 +47,6 @@ class State(msgspec.Struct):
     """Phones whose input arrived: A2."""
     revealed: dict[int, Revealed] = msgspec.field(default_factory=dict)
     """Phone → the shares and traces that it revealed."""
-    salt: bytes = b""
-    """Salt of the sum's keys."""
-    version: int = 0
-    """Version of the protocol; 0 where a former one began the sum."""
 
 
 class Crowd:

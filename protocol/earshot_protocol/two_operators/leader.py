@@ -75,9 +75,9 @@ class _State(msgspec.Struct):
     parameters: TwoOperatorParameters
     round: str
     task: bytes
-    noise: bytes = b""
+    noise: bytes
     """Noise of this operator, drawn before the offer was asked for: int64, little-endian."""
-    salt: bytes = b""
+    salt: bytes
     offer: SignedOffer | None = None
     reports: bytes = b""
     """Digest of the list."""
@@ -126,17 +126,6 @@ class Leader:
     def done(self) -> bool:
         """Whether the sum has its result."""
         return self._state.round == DONE
-
-    def check_version(self) -> None:
-        """Refuse to continue a sum of another version.
-
-        Raises:
-            UnexpectedMessageError: The offer is of another version, or the sum has no noise yet.
-        """
-        offer = self._state.offer
-        other = offer is not None and offer.offer.version != messages.VERSION
-        if other or not (self.done or self._state.noise):
-            raise UnexpectedMessageError("this sum began under another version of the protocol")
 
     def deadline(self, now: float, step_seconds: float) -> float:
         """Return the end of the present round, on the clock of `now`.

@@ -46,15 +46,15 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     """Reason why the phase failed or was stopped; empty otherwise."""
     parameters: AnyParameters
     steps: tuple[StepRecord, ...]
-    trouble: Trouble | None = None
+    trouble: Trouble | None
     """Trouble that keeps the phase from moving on."""
-    name: str = ""
+    name: str
     """Name that people give the phase; empty if it has none."""
-    cohorts: tuple[str, ...] = ()
+    cohorts: tuple[str, ...]
     """Cohorts whose phones the phase gathers; empty for all phones."""
-    refusals: dict[str, int] = {}
+    refusals: dict[str, int]
     """Phones that say that they refuse the phase, counted by rule; this is their word."""
-    helper: Trouble | None = None
+    helper: Trouble | None
     """Trouble that keeps the helper of a sum by two operators from answering."""
 
     @classmethod
@@ -105,7 +105,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     named: int
     """Environments whose name stands clear of the noise."""
     label_names: tuple[str, ...]
-    name: str = ""
+    name: str
     """Name that the operator gives the phase."""
 
 
@@ -217,9 +217,9 @@ class OperatorToken(msgspec.Struct, frozen=True, kw_only=True):
 class TwoOperators(msgspec.Struct, frozen=True, kw_only=True):
     """The two operators of sums, by the public keys that apps pin; both empty without a helper."""
 
-    leader: str = ""
+    leader: str
     """This server's Ed25519 key, 64 hexadecimal digits."""
-    helper: str = ""
+    helper: str
     """The helper's Ed25519 key, 64 hexadecimal digits."""
 
 

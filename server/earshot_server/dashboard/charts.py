@@ -7,7 +7,7 @@ readers unless it has a text of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ from earshot_server.dashboard.histograms import CountInterval
 from earshot_server.dashboard.wording import printable
 
 Floats = npt.NDArray[np.float64]
-_Votes = TypeVar("_Votes", int, float)
 
 HUES = 10
 HEAT_LEVELS = 6
@@ -149,9 +148,9 @@ def heat(count: float, largest: float) -> int:
     return max(1, round(HEAT_LEVELS * min(1.0, count / largest)))
 
 
-def heated(sums: Sequence[Sequence[_Votes]]) -> list[tuple[tuple[_Votes, int], ...]]:
+def heated(sums: Sequence[Sequence[int]]) -> list[tuple[tuple[int, int], ...]]:
     """Return sums of votes row by row, each sum with the strength of its colour."""
-    largest = max((max(row) for row in sums if row), default=0.0)
+    largest = max((max(row) for row in sums if row), default=0)
     return [tuple((votes, heat(votes, largest)) for votes in row) for row in sums]
 
 

@@ -22,13 +22,13 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from earshot_protocol.phases.discovery import Discovered
-from earshot_protocol.phases.learning import Result
-from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.discovery import LABELS, Discovered
+from earshot_protocol.phases.learning import LABEL_VOTE, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.significance import LEVEL, count_p_values
 from earshot_server.dashboard.wording import window
 from earshot_server.records import PhaseRecord
@@ -96,16 +96,16 @@ class CountInterval(NamedTuple):
     published: float
     least: float
     most: float
-    p_value: float | None = None
-    """P-value of the count (see `significance.count_p_values`); None where it was not tested."""
+    p_value: float
+    """P-value of the count (see `significance.count_p_values`)."""
 
     @property
     def clear(self) -> bool:
-        """Whether the count was tested, and stands clear of the noise."""
-        return self.p_value is not None and self.p_value <= LEVEL
+        """Whether the count stands clear of the noise."""
+        return self.p_value <= LEVEL
 
     @classmethod
-    def around(cls, published: float, radius: float, p_value: float | None = None) -> CountInterval:
+    def around(cls, published: float, radius: float, p_value: float) -> CountInterval:
         """Return the interval of a count that cannot be negative."""
         return cls(published, max(0, published - radius), max(0, published + radius), p_value)
 
@@ -152,14 +152,14 @@ class Histogram:
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
     """Return the votes for each label over all environments of each phase, oldest phase first.
 
-    A discovery phase has the lengths of its labels instead, unless a former release published it.
+    A discovery phase has the lengths of its labels instead.
 
     Phases that found no environments are left out, and so are labelled samples: somebody chose
     them, so how often a label occurs among them says nothing about what phones hear.
     """
     return _oldest_first(
         _of_labels(record, record.ending)
-        if isinstance(record.ending, Discovered) and record.ending.cells is not None
+        if isinstance(record.ending, Discovered)
         else _of_environments(record, record.ending)
         for record in records
         if isinstance(record.ending, Result | Discovered)
@@ -178,13 +178,12 @@ def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     """Return the histogram of one statistics phase."""
     noise = sum_noise(record, HISTOGRAM)
-    untested = [None] * len(published.contacts)
     counts = {
         name: CountInterval.around(count, noise.radius(), p_value)
         for name, count, p_value in zip(
             published.label_names,
             published.contacts,
-            published.p_values or untested,
+            published.p_values,
             strict=True,
         )
     }
@@ -194,20 +193,18 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     return replace(made, days=window(published.since, published.until))
 
 
-def _of_environments(record: PhaseRecord, published: NamedCentroids) -> Histogram:
-    """Return the histogram of one phase that found environments."""
-    votes, vote = published.label_votes, published.vote
-    noise = sum_noise(record, published.named_in, max(1, len(votes)))
+def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
+    """Return the histogram of one learning phase."""
+    votes = published.label_votes
+    noise = sum_noise(record, LABEL_VOTE, max(1, len(votes)))
     sums = [sum(row[index] for row in votes) for index in range(len(published.label_names))]
-    p_values = count_p_values([round(vote * each) for each in sums], noise)
+    p_values = count_p_values(sums, noise)
     counts, named = {}, {}
     for name, votes_for, p_value in zip(published.label_names, sums, p_values, strict=True):
-        counts[name] = CountInterval.around(votes_for, noise.radius() / vote, p_value)
+        counts[name] = CountInterval.around(votes_for, noise.radius(), p_value)
         named[name] = published.names.count(name)
-    kind = record.parameters.kind
-    asked = kind, *(getattr(record.parameters, name, 0) for name in ("label_votes", "cells"))
-    made = _histogram(record, published.named_in, counts, noise, asked, named, VOTES)
-    return replace(made, step=vote)
+    asked = record.parameters.kind, getattr(record.parameters, "label_votes", 0)
+    return _histogram(record, LABEL_VOTE, counts, noise, asked, named, VOTES)
 
 
 def _of_labels(record: PhaseRecord, found: Discovered) -> Histogram:
@@ -216,22 +213,25 @@ def _of_labels(record: PhaseRecord, found: Discovered) -> Histogram:
     Where rows are split by kinds of sound, that is the root of the sum of their squares. What is
     under a label but in no prototype, since it is not clear of the noise, is not in it.
     """
-    part, kinds = found.named_in, getattr(record.parameters, "kinds", 1)
-    noise = length_noise(record, part, kinds)
-    radius, labels = noise.radius(CONFIDENCE) / found.vote, found.label_names
-    choices = found.choices or ("",) * len(found.labels)
+    kinds = getattr(record.parameters, "kinds", 1)
+    noise = length_noise(record, LABELS, kinds)
+    radius, labels = noise.radius(CONFIDENCE) / GRID, found.label_names
     counts = {}
     for label, name in enumerate(labels):
-        own = [row for row, each in enumerate(found.labels) if each == label and not choices[row]]
+        own = [
+            row
+            for row, (each, choice) in enumerate(zip(found.labels, found.choices, strict=True))
+            if each == label and not choice
+        ]
         length = math.hypot(*(found.lengths[row] for row in own))
         p_value = min((found.name_p_values[row] for row in own), default=1.0)
         counts[name] = CountInterval.around(length, radius, p_value)
     named = {name: found.names.count(name) for name in labels}
     # Where choices have rows, a phone's vector is shared with them: lengths do not compare.
-    finer = (getattr(record.parameters, "rows", None) or 0) > len(labels)
+    finer = getattr(record.parameters, "rows", 0) > len(labels)
     asked = record.parameters.kind, LENGTHS, finer, kinds
-    made = _histogram(record, part, counts, noise, asked, named, LENGTHS)
-    return replace(made, step=found.vote)
+    made = _histogram(record, LABELS, counts, noise, asked, named, LENGTHS)
+    return replace(made, step=GRID)
 
 
 def _histogram(

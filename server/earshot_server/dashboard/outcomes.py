@@ -16,7 +16,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
 from earshot_protocol.wire import Ending
-from earshot_server.dashboard import groups, prototypes
+from earshot_server.dashboard import prototypes
 from earshot_server.dashboard.wording import (
     UNNAMED,
     chance,
@@ -74,7 +74,7 @@ def nothing_clear(outcome: Ending) -> str:
         said = "no count means anything"
     elif isinstance(outcome, Labelled) and not outcome.named:
         said = f"none of {counted(len(outcome.labels), 'sample')} has a label"
-    elif isinstance(outcome, Discovered) and outcome.cells is not None:
+    elif isinstance(outcome, Discovered):
         if not outcome.named and not prototypes.nameless(outcome):
             said = f"none of {counted(len(outcome.label_names), 'label')} names anything"
     elif isinstance(outcome, NamedCentroids) and not any(outcome.names):
@@ -90,11 +90,11 @@ def _named(result: Result) -> str:
     return f"stayed: they found {environments} and named {whole(named)}"
 
 
-def why_unnamed(result: NamedCentroids, row: int) -> str:
+def why_unnamed(result: Result, row: int) -> str:
     """Return why a published centroid has no name: the label that noise may have chosen.
 
     Args:
-        result: Result of a phase that found environments.
+        result: Result of a learning phase.
         row: Row of the centroid.
 
     Returns:
@@ -103,14 +103,14 @@ def why_unnamed(result: NamedCentroids, row: int) -> str:
     leading = result.leading[row]
     if result.names[row] is not None or leading is None:
         return ""
-    said = doubt(result.name_p_values[row] if result.name_p_values else None)
+    said = doubt(result.name_p_values[row])
     cast = votes(result.label_votes[row][leading])
     return f"{cast} votes for {result.label_names[leading]}, {said}"
 
 
 def centroid_doubt(result: Result, row: int) -> str:
     """Return why the votes that kept a published centroid mean nothing; empty if they do."""
-    return doubt(result.centroid_p_values[row] if result.centroid_p_values else None)
+    return doubt(result.centroid_p_values[row])
 
 
 def _environments(result: Result) -> list[str]:
@@ -122,8 +122,7 @@ def _environments(result: Result) -> list[str]:
 
 
 def _contacts(published: Statistics) -> list[str]:
-    p_values = published.p_values or (None,) * len(published.contacts)
-    counts = zip(published.label_names, published.contacts, p_values, strict=True)
+    counts = zip(published.label_names, published.contacts, published.p_values, strict=True)
     days = window(published.since, published.until)
     title = [f"contacts of {days} (UTC)"] if days else []
     lines = [f"{name}: {_remarked(str(count), doubt(p_value))}" for name, count, p_value in counts]
@@ -141,27 +140,17 @@ def _found(result: Result) -> str:
 
 
 def _discovered(found: Discovered) -> str:
-    if found.cells is not None:
-        labels = counted(len(found.label_names), "label")
-        without = len(prototypes.nameless(found))
-        heard = f", and {counted(without, 'kind')} of place that nobody named" if without else ""
-        return f"{whole(found.named)} of {labels} clear of the noise{heard}"
-    clear = sum(name is not None for name in found.names)
-    environments = counted(found.named, "environment")
-    return f"{environments}, in {whole(clear)} of {counted(found.centroids.rows, 'cell')}"
+    labels = counted(len(found.label_names), "label")
+    without = len(prototypes.nameless(found))
+    heard = f", and {counted(without, 'kind')} of place that nobody named" if without else ""
+    return f"{whole(found.named)} of {labels} clear of the noise{heard}"
 
 
 def _achieved(found: Discovered) -> str:
-    if found.cells is None:
-        return f"stayed: they named {_discovered(found)}"
     labels = counted(len(found.label_names), "label")
     without = len(prototypes.nameless(found))
     heard = f", and found {counted(without, 'kind')} of place that nobody named" if without else ""
     return f"stayed: they gave {whole(found.named)} of {labels} a clear prototype{heard}"
-
-
-def _discovered_lines(found: Discovered) -> list[str]:
-    return _groups(found) if found.cells is None else _prototypes(found)
 
 
 def _prototypes(found: Discovered) -> list[str]:
@@ -184,20 +173,6 @@ def _prototypes(found: Discovered) -> list[str]:
         for cell in prototypes.without_name(prototypes.cells(found))
     ]
     return [*lines, prototypes.reach(found)]
-
-
-def _groups(found: Discovered) -> list[str]:
-    lines = []
-    for group in groups.groups(found):
-        many = "cell" if group.cells == 1 else "cells"
-        doubtful = groups.numbers(group.doubtful)
-        if group.clear:
-            remark = f"; may be noise in {doubtful}" if doubtful else ""
-            where = f"in {many} {groups.numbers(group.clear)}{remark}"
-        else:
-            where = f"in {many} {doubtful}, which may be noise"
-        lines.append(f"{group.name}: {votes(group.votes)} votes, {where}")
-    return lines
 
 
 def _answered(labelled: Labelled) -> str:
@@ -253,11 +228,8 @@ _WORDS: dict[type[Parameters], Words] = {
     DiscoveryParameters: Words(
         short=_discovered,
         achievement=_achieved,
-        lines=_discovered_lines,
-        figure=lambda found: (
-            "environments named" if found.cells is None else "labels clear of the noise",
-            found.named,
-        ),
+        lines=_prototypes,
+        figure=lambda found: ("labels clear of the noise", found.named),
     ),
     LabellingParameters: Words(
         short=_answered,

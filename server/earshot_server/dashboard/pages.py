@@ -16,7 +16,6 @@ from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
 from earshot_server.dashboard import (
-    cells,
     changes,
     downloads,
     histograms,
@@ -124,8 +123,6 @@ def _published(record: PhaseRecord) -> dict[str, Any]:
     match record.ending:
         case Result() as result:
             shown = {"environments": tables.environments(record, result)}
-        case Discovered(cells=None) as former:
-            shown = {"cells": cells.cells(record, former)}
         case Discovered() as found:
             shown = {"prototypes": prototypes.prototypes(record, found)}
         case Labelled() as labelled:

@@ -170,7 +170,7 @@ def _places(parameters: Parameters) -> list[str]:
 
 def prototype_lines(parameters: Parameters) -> list[str]:
     """Say what further prototypes of labels cost and bring; nothing where there are none."""
-    if not isinstance(parameters, DiscoveryParameters) or parameters.rows is None:
+    if not isinstance(parameters, DiscoveryParameters):
         return []
     labels, rows, kinds = len(parameters.labels), parameters.rows, parameters.kinds
     if (rows, kinds) == (labels, 1):

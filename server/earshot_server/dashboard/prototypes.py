@@ -1,7 +1,4 @@
-"""Findings of a discovery phase: prototypes of its labels, and the cells in which sound was heard.
-
-Phases of former releases gave names to cells instead, which `cells` shows.
-"""
+"""Findings of a discovery phase: prototypes of its labels, and cells in which sound was heard."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ from markupsafe import Markup
 from earshot_protocol.phases import discovery
 from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
 from earshot_protocol.phases.places import UNNAMED
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_server.dashboard import charts, wording
 from earshot_server.dashboard.histograms import CONFIDENCE, length_noise
 from earshot_server.records import PhaseRecord
@@ -128,7 +126,6 @@ def nameless(found: Discovered) -> tuple[int, ...]:
 def rows(found: Discovered) -> tuple[LabelRow, ...]:
     """Return the prototypes of labels and choices (`FoundLabels.rows`)."""
     owners = found.cell_owners
-    choices = found.choices or ("",) * len(found.labels)
     heard = [cell for cell, moved in enumerate(found.moved) if moved]
     made = [
         LabelRow(
@@ -142,7 +139,14 @@ def rows(found: Discovered) -> tuple[LabelRow, ...]:
             cells=tuple(cell for cell in heard if name is not None and owners[cell] == row),
         )
         for row, (label, choice, length, p_value, name) in enumerate(
-            zip(found.labels, choices, found.lengths, found.name_p_values, found.names, strict=True)
+            zip(
+                found.labels,
+                found.choices,
+                found.lengths,
+                found.name_p_values,
+                found.names,
+                strict=True,
+            )
         )
     ]
     best = {row.label: (not row.clear, -row.length, row.label) for row in made[::-1]}
@@ -179,8 +183,8 @@ def prototypes(record: PhaseRecord, found: Discovered) -> FoundLabels:
         heard,
         picture,
         explained,
-        length_noise(record, LABELS).radius(CONFIDENCE) / found.vote,
-        _cell_noise(record, found),
+        length_noise(record, LABELS).radius(CONFIDENCE) / GRID,
+        _cell_noise(record),
         reach(found),
     )
 
@@ -194,7 +198,7 @@ def reach(found: Discovered) -> str:
         f"A sound has the name of the nearest prototype within a distance (1 − cosine) of "
         f"{wording.real(found.radius)}, an angle of {degrees}°; beyond it a sound is unknown."
     )
-    if found.refused is None or not found.named:
+    if not found.named:
         return near
     return (
         f"{near} About one in twenty of the sounds of clear labels lies beyond; of the kinds of "
@@ -218,16 +222,15 @@ def _cell(found: Discovered, row: int, owner: int | None, nameless: bool) -> Hea
 
 
 def _name(found: Discovered, prototype: int) -> str:
-    choice = found.choices[prototype] if found.choices else ""
-    return choice or found.label_names[found.labels[prototype]]
+    return found.choices[prototype] or found.label_names[found.labels[prototype]]
 
 
-def _cell_noise(record: PhaseRecord, found: Discovered) -> float | None:
+def _cell_noise(record: PhaseRecord) -> float | None:
     parameters = record.parameters
     if not isinstance(parameters, DiscoveryParameters) or not parameters.sums:
         return None
     noise = length_noise(record, discovery.cells(parameters.sums))
-    return noise.radius(CONFIDENCE) / found.vote
+    return noise.radius(CONFIDENCE) / GRID
 
 
 def _map(
@@ -236,7 +239,7 @@ def _map(
     """Draw the prototypes that are clear of the noise, and the cells with sound."""
     drawn = [cell for cell in heard if cell.moved]
     clear = [row for row in by_label if row.clear]
-    if found.cells is None or not (drawn or clear):
+    if not (drawn or clear):
         return None, None
     points = np.concatenate(
         [

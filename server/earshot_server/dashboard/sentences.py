@@ -242,9 +242,7 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     return (*known, *((name.replace("_", " ").capitalize(), "", values[name]) for name in values))
 
 
-def _rows(rows: int | None, labels: int) -> str:
-    if rows is None:
-        return "none: labels were counted in every cell, as former releases did"
+def _rows(rows: int, labels: int) -> str:
     if rows == labels:
         return f"{rows}, one for each label"
     return f"{rows}: {labels} of labels, and one for each choice with another name"

@@ -16,10 +16,7 @@ from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.dashboard import (
-    cells,
-    groups,
     outcomes,
     prototypes,
     refusals,
@@ -107,8 +104,6 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
     match record.ending:
         case Result() as result:
             sheets |= _environments(record, result)
-        case Discovered(cells=None) as former:
-            sheets |= _cells(record, former)
         case Discovered() as found:
             sheets |= _prototypes(record, found)
         case Labelled() as labelled:
@@ -142,7 +137,7 @@ def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
     rows = [
         (
             *(each.phase.hex(), _time(each.finished), each.inputs, label, each.what),
-            *(count.published, each.radius, _clear(count.p_value)),
+            *(count.published, each.radius, _yes(count.clear)),
         )
         for each in shown.histograms
         for label, count in each.counts.items()
@@ -207,30 +202,6 @@ def _environments(record: PhaseRecord, result: Result) -> dict[str, Sheet]:
     }
 
 
-def _cells(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
-    shown = cells.cells(record, found)
-    return {
-        "environments": Sheet(
-            ("environment", "cells with this name", "cells that may be noise", "votes"),
-            tuple(
-                (each.name, groups.numbers(each.clear), groups.numbers(each.doubtful), each.votes)
-                for each in shown.environments
-            ),
-        ),
-        "cells": Sheet(
-            ("number", "name", "label", "moved", "votes for its label", "noise", "p"),
-            tuple(
-                (
-                    *(row.number, row.name, found.label_names[row.label], _yes(row.moved)),
-                    *(row.votes, shown.radius, row.p_value),
-                )
-                for row in shown.rows
-            ),
-        ),
-        "label-votes": _label_votes(found.label_names, shown.rows),
-    }
-
-
 def _prototypes(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
     shown = prototypes.prototypes(record, found)
     return {
@@ -275,7 +246,7 @@ def _samples(record: PhaseRecord, labelled: Labelled) -> dict[str, Sheet]:
 
 
 def _label_votes(
-    labels: Sequence[str], rows: Iterable[cells.Cell | samples.Sample | tables.Environment]
+    labels: Sequence[str], rows: Iterable[samples.Sample | tables.Environment]
 ) -> Sheet:
     return Sheet(
         ("number", *labels),
@@ -293,7 +264,7 @@ def _histogram(record: PhaseRecord, published: Statistics) -> Sheet:
     return Sheet(
         ("label", "published", "at least", "at most", "clear of the noise"),
         tuple(
-            (bar.label, *bar.counted[:3], _clear(bar.counted.p_value))
+            (bar.label, *bar.counted[:3], _yes(bar.counted.clear))
             for bar in tables.histogram(record, published)
         ),
     )
@@ -307,10 +278,6 @@ def _text(value: object) -> Cell:
 
 def _time(seconds: float | None) -> str | None:
     return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _clear(p_value: float | None) -> str:
-    return "not tested" if p_value is None else _yes(p_value <= LEVEL)
 
 
 def _yes(holds: bool) -> str:

@@ -43,7 +43,7 @@ def shown(record: PhaseRecord) -> dict[str, Any]:
 
 def _found(record: PhaseRecord) -> Findings | None:
     ending = record.ending
-    if isinstance(ending, Discovered) and ending.cells is not None:
+    if isinstance(ending, Discovered):
         named: dict[str, LabelRow] = {}
         doubtful = []
         for row in prototypes.rows(ending):

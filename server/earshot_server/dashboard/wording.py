@@ -104,10 +104,8 @@ def chance(p_value: float) -> str:
     return f"< {real(RESOLUTION)}" if p_value < RESOLUTION else real(p_value)
 
 
-def doubt(p_value: float | None) -> str:
+def doubt(p_value: float) -> str:
     """Return why a published number means nothing; empty if it stands clear of the noise."""
-    if p_value is None:
-        return "not tested against noise"
     return f"may be noise: p = {chance(p_value)}" if p_value > LEVEL else ""
 
 

@@ -47,7 +47,6 @@ from earshot_protocol.two_operators.leader import LeaderKeys
 from earshot_protocol.voting.totals import check_total
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
-from earshot_server.phases.ending import end_unread
 from earshot_server.phases.kinds import KINDS, decode_snapshot
 from earshot_server.phases.present import Present, sum_task, task_in, written
 from earshot_server.phases.snapshot import Snapshot
@@ -175,7 +174,6 @@ class Coordinator:
             state, sum_state = decode_snapshot(saved)
             summation = self._summation(state.parameters)
             running = summation.aggregator.restore(sum_state) if sum_state else None
-            state.sum = b""
             self._present = Present(number, state, running)
         return self._present
 
@@ -280,27 +278,6 @@ class Coordinator:
         keep = present.sum is not None and closed is not None and closed.keeps_answers
         self._store.replace(self._phase, *written(present), keep_answers=keep)
         return True
-
-    def adopt(self) -> bool:
-        """Take the phase over from another process; end it at once if it cannot go on.
-
-        Returns:
-            Whether it ended, because a former version of the protocol began its sum, or because a
-            former release began the phase.
-
-        Raises:
-            WrongStateError: Another process has meanwhile closed the step.
-        """
-        if self._store.present_step(self._phase).over:
-            return False
-        present = self._read()
-        try:
-            present.state.check_version()
-            if present.sum is not None:
-                present.sum.check_version()
-        except EarshotError as error:
-            return end_unread(self._store, self._phase, str(error))
-        return False
 
     def _take_over(self) -> Present:
         """Return the phase, to be changed: if the change is not kept, it has to be read again."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +24,7 @@ from earshot_protocol.phases.places import UNNAMED, Places
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import GRID
+from earshot_protocol.privacy.significance import are_clear
 from earshot_protocol.summations import Opening
 from earshot_protocol.voting.vectors import UNCOUNTED, unit_steps
 from earshot_protocol.wire import Matrix
@@ -103,16 +103,12 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     radius: float | None = None
 
     @override
-    def check_version(self) -> None:
-        _rows(self.parameters)
-
-    @override
     @staticmethod
     def expected(parameters: DiscoveryParameters, part: str) -> Expected:
         """Return the inputs expected: all that a phone heard, or named, is one vote."""
         cells, labels = parameters.most_cells, len(parameters.labels)
         if part == LABELS:
-            rows, dimensions = _rows(parameters) * parameters.kinds, parameters.dimensions
+            rows, dimensions = parameters.rows * parameters.kinds, parameters.dimensions
             shape = rows, parameters.label_entries
             return Expected(
                 shape=shape,
@@ -150,7 +146,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         """Return the shape of an input: a row for each cell that there may be, or each label."""
         agreed = self.parameters
         if part == LABELS:
-            return _rows(agreed) * agreed.kinds, agreed.label_entries
+            return agreed.rows * agreed.kinds, agreed.label_entries
         return agreed.most_cells, agreed.dimensions
 
     @override
@@ -211,12 +207,22 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             raise WrongStateError("no prototypes: the sum of labels is not over")
         labels, names = self.parameters.labels, rows_of(self.hierarchy)
         rows = [names[row] for row in self.prototype_rows]
+        classes = [self.hierarchy.class_of(row) for row in rows]
+        clear = are_clear(self.name_p_values, len(rows))
+        places = Places(
+            self.prototypes.array(),
+            tuple(name if each else None for name, each in zip(classes, clear, strict=True)),
+            Geometry.SPHERICAL,
+            self.radius,
+        )
         start = self.parameters.start
-        found = Discovered(
+        named = places.nearest(start.centroids())
+        owners = places.within(self.cells(), self._turned())
+        return Discovered(
             phase=self.phase,
             geometry=Geometry.SPHERICAL,
             centroids=self.prototypes,
-            labels=tuple(labels.index(self.hierarchy.class_of(row)) for row in rows),
+            labels=tuple(map(labels.index, classes)),
             choices=tuple("" if row in labels else row for row in rows),
             label_names=labels,
             name_p_values=self.name_p_values,
@@ -226,17 +232,11 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             cell_lengths=self._at_most_all(
                 cells(self.parameters.sums), self.cell_lengths or (0.0,) * start.count
             ),
+            cell_prototypes=tuple(UNNAMED if owner is None else owner for owner in owners),
             radius=self.radius,
+            refused=named.count(None) / len(named),
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
-        )
-        places = Places.of(found)
-        named = places.nearest(start.centroids())
-        owners = places.within(self.cells(), self._turned())
-        return msgspec.structs.replace(
-            found,
-            refused=named.count(None) / len(named),
-            cell_prototypes=tuple(UNNAMED if owner is None else owner for owner in owners),
         )
 
     def _at_most_all(self, part: str, lengths: tuple[float, ...]) -> tuple[float, ...]:
@@ -258,17 +258,3 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         deviation = self.noise(cells(self.parameters.sums)).deviation
         cosines = turned(lengths, deviation, self.parameters.dimensions)
         return np.where(lengths > 0, cosines, 1.0)
-
-
-def _rows(parameters: DiscoveryParameters) -> int:
-    """Return the rows of the sum of labels.
-
-    Raises:
-        WrongStateError: The phase was begun under a former release, which counted labels in cells.
-    """
-    if parameters.rows is None:
-        raise WrongStateError(
-            "the phase began under a former release, which counted labels in every cell; start a "
-            "new phase"
-        )
-    return parameters.rows

@@ -41,10 +41,7 @@ def encode_snapshot(state: Snapshot, running: Aggregator | None) -> Saved:
 
 
 def decode_snapshot(saved: Saved) -> tuple[Snapshot, Saved]:
-    """Decode a snapshot, of any kind of phase, and its sum; empty if there is none.
-
-    A former version had the sum inside the snapshot.
-    """
+    """Decode a snapshot, of any kind of phase, and its sum; empty if there is none."""
     state: Saved = saved
     running: Saved = b""
     if bytes(saved[:1]) == _PAIR:
@@ -52,4 +49,4 @@ def decode_snapshot(saved: Saved) -> tuple[Snapshot, Saved]:
         state, running = memoryview(pair[0]), memoryview(pair[1])
     header = msgspec.msgpack.decode(state, type=_Header)
     snapshot = msgspec.msgpack.decode(state, type=KINDS[type(header.parameters)])
-    return snapshot, running or snapshot.sum
+    return snapshot, running

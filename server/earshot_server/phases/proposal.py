@@ -314,7 +314,7 @@ def _rows(asked: Asked) -> tuple[int, int]:
 
 def levels(parameters: DiscoveryParameters) -> int:
     """Return how many rows of the sum of labels a recording adds to."""
-    return 1 + (parameters.rows is not None and parameters.rows > len(parameters.labels))
+    return 1 + (parameters.rows > len(parameters.labels))
 
 
 def _learning(wanted: Wanted) -> PhaseParameters:

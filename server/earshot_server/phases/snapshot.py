@@ -41,7 +41,6 @@ class Snapshot(msgspec.Struct, kw_only=True):
         parameters: Parameters of the phase.
         step: Name of the present step, or `PUBLISHED` or `FAILED`.
         deadline: End of the present step in seconds since 1970, on the store's clock.
-        sum: State of the secure sum under way, in a snapshot of a former version; now kept apart.
         failure: Reason why the phase failed.
         choices: Choices that polls offer, per label.
         inputs: Phones whose inputs are in each secure sum that is over, by part.
@@ -51,7 +50,6 @@ class Snapshot(msgspec.Struct, kw_only=True):
     parameters: AnyParameters
     step: str
     deadline: float
-    sum: bytes = b""
     failure: str = ""
     choices: Choices = ()
     inputs: dict[str, int] = {}
@@ -60,13 +58,6 @@ class Snapshot(msgspec.Struct, kw_only=True):
     def hierarchy(self) -> LabelHierarchy:
         """Labels of the phase with their choices."""
         return hierarchy_of(self.parameters.labels, self.choices)
-
-    def check_version(self) -> None:
-        """Refuse to go on with a phase that began under a former release, if this one cannot.
-
-        Raises:
-            WrongStateError: It cannot; the message says why, for phones and operators.
-        """
 
     # Each kind of phase defines these; the first two work before there is a phase.
 
@@ -114,16 +105,11 @@ class Snapshot(msgspec.Struct, kw_only=True):
     # These are the same for all kinds.
 
     def noise(self, part: str) -> NoiseLaw:
-        """Return the law of the noise on each entry of the total of a secure sum that is over.
-
-        Where the inputs were not counted, as in a sum that began under a former release, all phones
-        are taken to have added theirs, which gives the most noise there can be.
-        """
-        parameters = self.parameters
-        summed = parameters.plan().part(part)
+        """Return the law of the noise on each entry of the total of a secure sum that is over."""
+        summed = self.parameters.plan().part(part)
         if not isinstance(summed, SecureSum):
             raise WrongStateError(f"'{part}' is not a secure sum: no noise is shared in it")
-        return summed.mechanism.noise(self.inputs.get(part, parameters.phones))
+        return summed.mechanism.noise(self.inputs[part])
 
     def fail(self, reason: str) -> None:
         """End the phase without a result, for a reason that phones are told."""

@@ -67,8 +67,7 @@ def released(record: PhaseRecord) -> tuple[Release, ...]:
 def expenses_of(record: PhaseRecord, releases: Iterable[Release]) -> tuple[Expense, ...]:
     """Return releases of a phase with their events.
 
-    Only (ε, δ) is known of a release that the phase's parameters do not explain, such as one of a
-    former version.
+    Only (ε, δ) is known of a release that the phase's parameters do not explain.
     """
     releases = tuple(releases)
     if not releases:

@@ -187,9 +187,6 @@ class Driver:
         coordinator = self._coordinators.get(phase)
         if coordinator is None:
             coordinator = Coordinator(self._store, self._discovery, phase, leading=self._leading)
-            if coordinator.adopt():
-                _log.warning("a phase of a former version ends", extra={"phase": phase.hex()})
-                return True
             self._coordinators[phase] = coordinator
         before, began = coordinator.step, time.monotonic()
         moved = coordinator.advance(now, self._database.now)

@@ -110,9 +110,6 @@ class IdealAggregator:
         """Whether the sum has its result."""
         return self.round is Round.DONE
 
-    def check_version(self) -> None:
-        """Accept every version, since phones do not agree on keys."""
-
     def deadline(self, now: float, step_seconds: float) -> float:
         """Return the end of the present round."""
         return now + step_seconds

@@ -177,8 +177,6 @@ def _unknown(places: Places, held_out: Recordings) -> float | None:
 def _cell_ari(result: Discovered, held_out: Recordings) -> float | None:
     from sklearn.metrics import adjusted_rand_score
 
-    if result.cells is None:
-        return None
     cells = result.cells.array()
     groups = grouped(cells, np.array(result.cell_lengths), len(result.label_names))
     owners = nearest(held_out.points, cells, result.geometry)

@@ -29,7 +29,6 @@ from earshot_protocol.phases.discovery_budget import (
 from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
 from earshot_protocol.wire import LARGEST_DIMENSIONS
-from earshot_server.dashboard.groups import numbers
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_simulations.phases.environments import (
@@ -326,7 +325,7 @@ class CellFindings(EnvironmentFindings):
                 whole(len(label.rows)),
                 f"{label.length:.1f}",
                 chance(label.p_value),
-                numbers(label.cells) or NOTHING,
+                ", ".join(str(cell + 1) for cell in label.cells) or NOTHING,
             ]
             for label in self._labels()
         ]

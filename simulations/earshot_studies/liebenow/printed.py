@@ -66,7 +66,9 @@ def scored(
         label_names=population.labels,
         centroid_votes=(),
         label_votes=(),
+        centroid_p_values=(),
         name_p_values=sure,
+        encoder="",
         privacy=(),
     )
     scores = score(result, heard, population.held_out())

@@ -46,7 +46,7 @@ export const discoveryParameters = map({
   sums: whole(),
   cells_noise: real(),
   labels_noise: real(),
-  rows: nullable(whole()),
+  rows: whole(),
   kinds: optional(whole(), 1),
   delta: optional(real(), 1e-6),
 });
@@ -65,27 +65,24 @@ export const discovered = {
   geometry: geometryName,
   centroids: matrix,
   labels: list(whole(0, LARGEST_LABELS - 1), perRow),
-  choices: optional(list(line(LARGEST_NAME), perRow), []),
+  choices: list(line(LARGEST_NAME), perRow),
   label_names: list(labelName, LARGEST_LABELS),
-  label_votes: optional(list(list(real(-1e12, 1e12), LARGEST_LABELS), MOST_CELLS), []),
   name_p_values: list(real(0, 1), perRow),
-  lengths: optional(list(length, perRow), []),
-  cells: nullable(matrix),
+  lengths: list(length, perRow),
+  cells: matrix,
   moved: list(flag, MOST_CELLS),
-  cell_lengths: optional(list(length, MOST_CELLS), []),
-  cell_prototypes: optional(list(whole(-1, perRow - 1), MOST_CELLS), []),
+  cell_lengths: list(length, MOST_CELLS),
+  cell_prototypes: list(whole(-1, perRow - 1), MOST_CELLS),
   radius: nullable(real(0, 2)),
-  refused: nullable(real(0, 1)),
+  refused: real(0, 1),
   encoder: encoderName,
   privacy: releases,
 } as const;
 
 /** Return the sums of cells, one for each repetition, and the sum of labels. */
 export function discoveryParts(given: DiscoveryParameters): Part[] {
-  const { most_cells: cells, delta, start } = given;
+  const { most_cells: cells, delta, rows, start } = given;
   const d = start.dimensions;
-  // Rows are there: `checkDiscovery` refuses a phase of a former release, which has none.
-  const rows = given.rows ?? 0;
   // A recording adds to its label's row, and to its choice's where choices have rows.
   const levels = rows > given.labels.length ? 2 : 1;
   const moved = vectorSum(given.cells_noise, cells * d, delta, d);
@@ -123,7 +120,7 @@ export function checkDiscovery(given: DiscoveryParameters): void {
   const off = Math.max(...startNorms(given).map((norm) => Math.abs(norm - 1)));
   demand(off <= Math.sqrt(dimensions) / STEPS, "start centroids must have rows of length 1");
   checkWhole("most_cells", given.most_cells, count, MOST_CELLS);
-  checkWhole("rows", given.rows ?? 0, given.labels.length, MOST_ROWS);
+  checkWhole("rows", given.rows, given.labels.length, MOST_ROWS);
   checkWhole("kinds", given.kinds, 1, MOST_KINDS);
 }
 

@@ -44,7 +44,7 @@ export const labelled = {
   label_names: list(labelName, LARGEST_LABELS),
   label_votes: list(list(count, LARGEST_LABELS), LARGEST_SAMPLES),
   agreement: list(count, LARGEST_SAMPLES),
-  threshold: real(),
+  threshold: real(Number.MIN_VALUE, 1.6e9),
   name_p_values: list(real(0, 1), LARGEST_SAMPLES),
   encoder: encoderName,
   privacy: releases,

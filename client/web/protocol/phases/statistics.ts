@@ -1,7 +1,7 @@
 /** A statistics phase counts the contacts in each environment. */
 
 import { checkWhole, demand } from "../checks.ts";
-import { count, day, list, map, nullable, type Of, optional, real, whole } from "../fields.ts";
+import { count, day, list, map, nullable, type Of, real, whole } from "../fields.ts";
 import { countSum } from "../privacy/mechanisms.ts";
 import { checkCommon, COMMON, labelName, LARGEST_LABELS, releases } from "./parameters.ts";
 import { agreedPlaces, checkPlaces } from "./places.ts";
@@ -26,7 +26,7 @@ export type StatisticsParameters = Of<typeof statisticsParameters>;
 export const statistics = {
   label_names: list(labelName, LARGEST_LABELS),
   contacts: list(count, LARGEST_LABELS),
-  p_values: optional(list(real(0, 1), LARGEST_LABELS), []),
+  p_values: list(real(0, 1), LARGEST_LABELS),
   since: nullable(day),
   until: nullable(day),
   privacy: releases,

@@ -7,7 +7,7 @@
 
 import { sha256 } from "../canonical.ts";
 import { EarshotError, InvalidInputError, LocalError, WrongStateError } from "../errors.ts";
-import { bytes, day, map, nullable, type Of } from "../fields.ts";
+import { bytes, day, map, type Of } from "../fields.ts";
 import { type Bytes, compared, hex, pack, unpack } from "../wire.ts";
 import { type Expense, release } from "./accounting.ts";
 import { privacyEvent, type Unit } from "./events.ts";
@@ -22,7 +22,7 @@ const ledgerEntry = map({
   release,
   previous: bytes(32),
   event: privacyEvent,
-  day: nullable(day),
+  day,
 });
 
 /** One release of one phase, its event, its day (UTC), and the hash of the entry before it. */
@@ -62,23 +62,22 @@ export class Ledger {
    * Return what was spent in one unit, oldest first: in a phase, in the 366 days to `today`, or
    * ever.
    *
-   * An entry without a day, or of a day to come, counts as made today, and none counts as older
-   * than those before it: a clock that is set back frees nothing.
+   * An entry of a day to come counts as made today, and none counts as older than those before
+   * it: a clock that is set back frees nothing.
    */
   expensesOf(unit: Unit, only: { phase?: Bytes; today?: string } = {}): readonly Expense[] {
     let latest = -Infinity;
     return this.#entries.filter((entry) => {
-      latest = Math.max(latest, entry.day === null ? -Infinity : dayNumber(entry.day));
+      latest = Math.max(latest, dayNumber(entry.day));
       const age = only.today === undefined ? 0 : dayNumber(only.today) - latest;
-      const old = entry.day !== null && age >= YEAR_DAYS;
       const other = only.phase !== undefined && compared(entry.phase, only.phase) !== 0;
-      return entry.release.unit === unit && !old && !other;
+      return entry.release.unit === unit && age < YEAR_DAYS && !other;
     });
   }
 
   /**
-   * Record upcoming releases of a phase on a day in UTC (null if it is unknown), and return the
-   * encoded new entries, oldest first: store them before anything leaves the phone.
+   * Record upcoming releases of a phase on a day in UTC, and return the encoded new entries, oldest
+   * first: store them before anything leaves the phone.
    *
    * If storing fails, throw this ledger away and read it again from the store. Throws
    * `InvalidInputError` for no releases or one that is not a cost, and `WrongStateError` for a step
@@ -87,7 +86,7 @@ export class Ledger {
   async append(
     phase: Bytes,
     expenses: readonly Expense[],
-    today: string | null,
+    today: string,
   ): Promise<readonly Bytes[]> {
     if (phase.length !== PHASE_BYTES) {
       throw new InvalidInputError(`a phase of ${phase.length} bytes; it has ${PHASE_BYTES}`);

@@ -29,10 +29,6 @@ def of_phase(phase: str, ending: Ending | None, hierarchy: LabelHierarchy) -> Ag
     """
     if not isinstance(ending, NamedCentroids):
         raise InvalidInputError(f"--places-of {phase}: this phase has published no environments")
-    if not ending.encoder:
-        raise InvalidInputError(
-            f"--places-of {phase}: its environments are not among embeddings of a known encoder"
-        )
     places = _agreed(ending, None, hierarchy)
     if places is None:
         raise InvalidInputError(
@@ -59,7 +55,7 @@ def newest(operator: OperatorClient, hierarchy: LabelHierarchy) -> AgreedPlaces 
     labelled: Labelled | None = None
     for view in over:
         ending = operator.export(view.phase).ending
-        if not isinstance(ending, NamedCentroids) or not ending.encoder:
+        if not isinstance(ending, NamedCentroids):
             continue
         if not isinstance(ending, Labelled):
             since = labelled if labelled and labelled.encoder == ending.encoder else None

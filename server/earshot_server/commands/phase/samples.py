@@ -89,11 +89,11 @@ def unnamed(phase: str, ending: Ending | None) -> Samples:
     """
     if not isinstance(ending, NamedCentroids):
         raise InvalidInputError(f"--samples-of {phase}: this phase has published no environments")
-    if ending.geometry is not Geometry.SPHERICAL or not ending.encoder:
+    if ending.geometry is not Geometry.SPHERICAL:
         raise InvalidInputError(
-            f"--samples-of {phase}: its environments are not among embeddings of a known encoder"
+            f"--samples-of {phase}: its geometry is {ending.geometry}, and samples need spherical"
         )
-    if isinstance(ending, Discovered) and ending.cells is not None:
+    if isinstance(ending, Discovered):
         cells, without = ending.cells, nameless(ending)
         if not without:
             raise InvalidInputError(
