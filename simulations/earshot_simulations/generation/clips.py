@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,13 +17,12 @@ from earshot_models.datasets.opening import guess, open_dataset
 from earshot_models.datasets.waveforms import waveforms
 from earshot_models.generators.spectrogram import SMALL, SpectrogramSettings, log_mel
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.progress import Progress, silent
 
 _LAYOUT = "a folder with audio files in it, or in its sub-folders"
 _PARTS = 20
 """Number of parts of a second at which the chosen second may begin."""
 _MOST_NAMED = 3
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def listed(folder: Path) -> Dataset:
 
 def opened(
     dataset: Dataset,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = silent,
     settings: SpectrogramSettings = SMALL,
 ) -> Clips:
     """Decode the loudest second of each file; nothing of it is kept on the disk.

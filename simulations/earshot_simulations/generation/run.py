@@ -111,13 +111,10 @@ def train(plan: TrainingPlan, folder: Path, progress: Progress, seed: int = 0) -
         OtherTrainingError: The folder's checkpoint belongs to another training.
     """
 
-    def told(what: str) -> sound.Progress:
-        return lambda done, total: progress(what, done, total)
-
-    clips = sound.opened(plan.learned, told("reading"))
+    clips = sound.opened(plan.learned, progress)
     compared = None
     if plan.compared is not None:
-        compared = sound.opened(plan.compared, told("reading public sound"))
+        compared = sound.opened(plan.compared, progress)
         sound.refuse_shared(clips, compared)
     work = folder / WORK
     work.mkdir(mode=0o700, exist_ok=True)
