@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
@@ -20,10 +20,8 @@ from earshot_models.pools import Pool
 from earshot_models.voice_removal import remove_voice
 from earshot_protocol.checks import positive
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.spectrum import SAMPLE_RATE
-
-Progress = Callable[[int, int, str], None]
-"""Callback for progress: the amount done, the total, and a line of text about it."""
 
 _SYNTHESIZED = 150
 """Seconds of each synthesized scene."""
@@ -73,7 +71,7 @@ def read(
     rate: int = SAMPLE_RATE,
     voice_removed: bool = False,
     cache: Path | None = None,
-    progress: Progress = lambda done, total, line: None,
+    progress: Progress = silent,
 ) -> list[Pool]:
     """Read all sound at one rate; synthesized sound comes last.
 
@@ -187,10 +185,7 @@ def summary(pool: Pool) -> dict[str, Any]:
 def _read(
     dataset: Dataset, share: float, rate: int, cache: Path | None, progress: Progress
 ) -> Pool:
-    def report(done: int, total: int) -> None:
-        progress(done, total, f"reading {dataset.name}")
-
-    decoded = waveforms(dataset, cache, report, rate)
+    decoded = waveforms(dataset, cache, progress, rate)
     # A clip that was cut from a recording shares its number with the others.
     names = [
         clip.recording or str(clip.path) for clip in readable(dataset, decoded.unreadable).clips
@@ -215,7 +210,7 @@ def _without_voice(pool: Pool, progress: Progress) -> Pool:
     sounds = []
     for done, sound in enumerate(pool.sounds, start=1):
         sounds.append(remove_voice(sound, pool.rate))
-        progress(done, len(pool.sounds), f"removing voices of {pool.name}")
+        progress(f"removing voices of {pool.name}", done, len(pool.sounds))
     return replace(pool, sounds=sounds)
 
 

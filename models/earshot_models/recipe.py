@@ -21,12 +21,13 @@ from earshot_models.augmentations import Augmentations
 from earshot_models.components import Components, public_components, within_class_normalization
 from earshot_models.distillation.lessons import Lessons, TaughtBatches, Variation
 from earshot_models.distillation.teacher import TeacherEncoder
-from earshot_models.origins import Progress, Seconds, SoundSource
+from earshot_models.origins import Seconds, SoundSource
 from earshot_models.pairs import Pairs
 from earshot_models.pools import Pool
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.checks import between, positive, share, whole
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.spectrum import NARROW, SPECTRA, WIDE, Spectrum
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def train_encoder(
     teacher: TeacherEncoder | None = None,
     cache: str | os.PathLike[str] | None = None,
     credits_: str = "",
-    progress: Progress = lambda done, total, line: None,
+    progress: Progress = silent,
 ) -> Trained:
     """Train an encoder and write `encoder.tflite` and `encoder-float32.tflite` into a folder.
 
@@ -298,9 +299,7 @@ def _batches(
     from earshot_models.distillation import targets
 
     lessons = Lessons(pools, recipe.variation, recipe.lessons, recipe.seed)
-    said = targets.ask(
-        lessons, teacher, cache, lambda done, total: progress(done, total, "asking the teacher")
-    )
+    said = targets.ask(lessons, teacher, cache, progress)
     wanted = targets.principal(said, teacher.lengths)
     return TaughtBatches(
         lessons, wanted, recipe.augmentations, recipe.batch, recipe.seed, recipe.rate

@@ -24,9 +24,7 @@ from earshot_models.origins import Seconds
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import to_disk
-
-Progress = Callable[[int, int, str], None]
-"""Callback for progress: the steps done, all steps, and a line of text about them."""
+from earshot_protocol.progress import Progress, silent
 
 
 class Batches(Protocol):
@@ -53,7 +51,7 @@ def train(
     held_out: Seconds,
     folder: Path,
     settings: dict[str, Any],
-    progress: Progress = lambda done, total, line: None,
+    progress: Progress = silent,
 ) -> list[dict[str, float]]:
     """Train a model, or continue where a run with the same settings was interrupted.
 
@@ -119,7 +117,8 @@ def _epoch(
                 raise InvalidInputError(
                     f"the loss is {losses[-1]} at step {step}: train at a lower rate"
                 )
-            progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
+            loss = f"loss {np.mean(losses[-50:]):.3f}"
+            progress("training", step + 1, schedule.steps, loss)
     return float(np.mean(losses))
 
 

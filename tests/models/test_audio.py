@@ -13,6 +13,7 @@ from earshot_models.datasets import folder
 from earshot_models.datasets import waveforms as module
 from earshot_models.datasets.waveforms import readable, waveforms
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.progress import silent
 from earshot_protocol.sound_reading import UnreadableFileError
 
 
@@ -92,7 +93,7 @@ def test_clips_are_decoded_once(
 ) -> None:
     dataset, cache = folder.load(sounds), tmp_path / "cache"
     told: list[tuple[int, int]] = []
-    fresh = waveforms(dataset, cache, lambda done, total: told.append((done, total)))
+    fresh = waveforms(dataset, cache, lambda what, done, total: told.append((done, total)))
     assert told == [(1, 3), (2, 3), (3, 3)]
     assert [len(clip) for clip in fresh.all()] == [5100, 5200, 5300]
     for clip, listed in zip(fresh.all(), dataset.clips, strict=True):
@@ -150,7 +151,7 @@ def test_a_file_that_does_not_decode_is_left_out_unless_its_class_has_no_other(
     left = readable(dataset, errors)
     assert {clip.path.name for clip in left.clips} == {"1.wav", "2.wav", "3.wav"}
     assert readable(left, [""] * 3) is left
-    pool = origins._read(dataset, 1.0, 8000, None, lambda done, total, what: None)
+    pool = origins._read(dataset, 1.0, 8000, None, silent)
     assert len(pool.sounds) == len(pool.recordings) == 3
     (told,) = pool.unreadable
     assert "rock/4.wav does not decode" in told

@@ -148,7 +148,7 @@ def test_a_teacher_is_asked_about_the_middle_of_every_lesson_once(
     monkeypatch.setattr(targets, "_BLOCK", 100)
     lessons, teacher = Lessons([pool(440, 5000)], PLAIN, 210), Loudness()
     told: list[int] = []
-    said = ask(lessons, teacher, tmp_path, lambda done, total: told.append(done))
+    said = ask(lessons, teacher, tmp_path, lambda what, done, total: told.append(done))
     assert said.shape == (210, *teacher.lengths)
     assert told == [0, 100, 200, 210]
     for number in (0, 77, 209):
@@ -170,7 +170,7 @@ def test_asking_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     lessons = Lessons([pool(440, 5000)], PLAIN, 250)
     whole = ask(lessons, Loudness())
 
-    def stop(done: int, total: int) -> None:
+    def stop(what: str, done: int, total: int, line: str | None = None) -> None:
         if done == 100:
             raise KeyboardInterrupt
 

@@ -43,8 +43,8 @@ def test_a_teacher_is_asked_once_and_an_interrupted_run_ends_the_same(
     whole = train_encoder(sources, tmp_path / "whole", TINY, "taught", teacher=teacher, cache=cache)
     assert teacher.asked == TINY.lessons
 
-    def interrupt(done: int, total: int, line: str) -> None:
-        if line.startswith("loss") and done == 3:
+    def interrupt(what: str, done: int, total: int, line: str | None = None) -> None:
+        if what == "training" and done == 3:
             raise KeyboardInterrupt
 
     torn = {"teacher": teacher, "cache": cache}

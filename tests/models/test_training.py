@@ -111,11 +111,11 @@ def ended(tmp_path: Path) -> Run:
 def test_a_run_that_was_killed_ends_as_one_that_was_not(objective: str, tmp_path: Path) -> None:
     killed = tmp_path / "killed"
 
-    def kill(done: int, total: int, what: str) -> None:
+    def kill(what: str, done: int, total: int, line: str | None = None) -> None:
         if done == 7:
             raise KeyboardInterrupt
 
-    def keep(done: int, total: int, what: str) -> None:
+    def keep(what: str, done: int, total: int, line: str | None = None) -> None:
         if done == 7:
             shutil.copytree(tmp_path / "whole", killed)
 
@@ -139,7 +139,7 @@ def test_every_objective_is_killed() -> None:
 def test_a_finished_run_is_not_trained_on(ended: Run, tmp_path: Path) -> None:
     first, history = ended
 
-    def refuse(done: int, total: int, what: str) -> None:
+    def refuse(what: str, done: int, total: int, line: str | None = None) -> None:
         raise AssertionError("it trains on")
 
     second, again = trained(tmp_path, progress=refuse)

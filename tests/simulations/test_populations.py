@@ -175,7 +175,9 @@ def test_blobs_are_round_and_apart(scenes: int) -> None:
 @pytest.mark.slow
 def test_soundscapes_report_progress_and_do_not_depend_on_jobs() -> None:
     seen: list[tuple[int, int]] = []
-    one = Soundscapes(40, 8, 2, 0.5, 3, progress=lambda done, total: seen.append((done, total)))
+    one = Soundscapes(
+        40, 8, 2, 0.5, 3, progress=lambda what, done, total: seen.append((done, total))
+    )
     two = Soundscapes(40, 8, 2, 0.5, 3, jobs=2)
     with one, two:
         for phone in range(40):
@@ -228,7 +230,9 @@ def test_sound_refuses_bad_parameters(folder: Path) -> None:
 
 def test_a_folder_lists_what_it_skipped_once(folder: Path) -> None:
     seen: list[tuple[int, int]] = []
-    with SoundFolder(folder, 3, 5, 0.5, 1, progress=lambda *step: seen.append(step)) as population:
+    with SoundFolder(
+        folder, 3, 5, 0.5, 1, progress=lambda what, *step: seen.append(step)
+    ) as population:
         assert population.labels == ("birds", "rain", "train")
         skipped = {entry.recording: entry.reason for entry in population.skipped}
         assert len(population.skipped) == len(skipped) == 3
@@ -287,7 +291,7 @@ def test_files_go_with_the_population_that_made_them() -> None:
 
 
 def test_nothing_is_left_where_embedding_fails() -> None:
-    def interrupt(done: int, total: int) -> None:
+    def interrupt(what: str, done: int, total: int, line: str | None = None) -> None:
         folders.append(population._files)
         raise KeyboardInterrupt
 

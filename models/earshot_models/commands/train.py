@@ -136,10 +136,6 @@ def train(
         out, ("encoder.tflite", "encoder-float32.tflite"), overwrite, resumes=("checkpoint", "logs")
     )
     with shown() as progress:
-
-        def told(done: int, total: int, line: str) -> None:
-            progress("training" if line.startswith("loss") else line, done, total, line)
-
         credits_ = _credits(data or [])
         trained = recipes.train_encoder(
             sources,
@@ -149,7 +145,7 @@ def train(
             teacher=larger,
             cache=cache,
             credits_=credits_,
-            progress=told,
+            progress=progress,
         )
     size = trained.int8.stat().st_size
     if as_json:

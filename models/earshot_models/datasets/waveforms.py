@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,9 @@ from earshot_models.audio import read_mono
 from earshot_models.datasets.dataset import Clip, Dataset
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replacement
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.sound_reading import UnreadableFileError
 from earshot_protocol.spectrum import SAMPLE_RATE
-
-Progress = Callable[[int, int], None]
-"""Callback for progress: the number of files done, and of all files."""
 
 _VERSION = 2
 """Cache format version; part of the key."""
@@ -83,7 +81,7 @@ def readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
 def waveforms(
     dataset: Dataset,
     cache: Path | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = silent,
     rate: int = SAMPLE_RATE,
 ) -> Waveforms:
     """Decode all clips, or map clips that were decoded before.
@@ -99,19 +97,19 @@ def waveforms(
         OSError: The cache cannot be written.
     """
     if cache is None:
-        return _decode(dataset.clips, progress, rate)
+        return _decode(dataset, progress, rate)
     folder = cache / _key(dataset.clips, rate)
     decoded = _open(folder)
     if decoded is None:
-        decoded = _decode(dataset.clips, progress, rate)
+        decoded = _decode(dataset, progress, rate)
         if not any(decoded.unreadable):
             _keep(decoded, folder)
     return decoded
 
 
-def _decode(clips: Sequence[Clip], progress: Progress, rate: int) -> Waveforms:
+def _decode(dataset: Dataset, progress: Progress, rate: int) -> Waveforms:
     sounds, errors = [], []
-    for done, clip in enumerate(clips, start=1):
+    for done, clip in enumerate(dataset.clips, start=1):
         sound, wrong = np.empty(0, dtype=np.float32), ""
         try:
             sound = read_mono(clip.path, rate)
@@ -119,7 +117,7 @@ def _decode(clips: Sequence[Clip], progress: Progress, rate: int) -> Waveforms:
             wrong = str(error)
         sounds.append(sound)
         errors.append(wrong)
-        progress(done, len(clips))
+        progress(f"reading {dataset.name} at {rate // 1000} kHz", done, len(dataset.clips))
     ends = np.cumsum([len(sound) for sound in sounds])
     return Waveforms(np.concatenate(sounds), ends, tuple(errors))
 

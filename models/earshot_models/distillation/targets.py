@@ -18,9 +18,7 @@ from earshot_protocol.checks import between, whole
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
-
-Progress = Callable[[int, int], None]
-"""Callback for progress: the number of lessons done, and of all lessons."""
+from earshot_protocol.progress import Progress, silent
 
 _VERSION = 1
 """Cache format version; part of the key."""
@@ -45,7 +43,7 @@ def ask(
     lessons: Lessons,
     teacher: TeacherEncoder,
     cache: Path | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = silent,
 ) -> NDArray[np.float16]:
     """Return the teacher's embeddings of all lessons, asking only for those that are not cached.
 
@@ -75,10 +73,14 @@ def ask(
         "teacher": teacher.identity,
         "shape": list(shape),
     }
+
+    def show(done: int) -> None:
+        progress("asking the teacher", done, lessons.count)
+
     if cache is None:
         with tempfile.TemporaryFile() as file:
             mapped = np.memmap(file, np.float16, "w+", shape=shape)
-            _ask_from(0, lessons, teacher, mapped, lambda done: progress(done, lessons.count))
+            _ask_from(0, lessons, teacher, mapped, show)
             return np.array(mapped)
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
     folder = cache / f"targets-{key}"
@@ -87,9 +89,9 @@ def ask(
     def keep(done: int) -> None:
         said.flush()
         _write(folder, {**about, "done": done})
-        progress(done, lessons.count)
+        show(done)
 
-    progress(done, lessons.count)
+    show(done)
     _ask_from(done, lessons, teacher, said, keep)
     return said
 

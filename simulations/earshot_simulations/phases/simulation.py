@@ -37,6 +37,7 @@ from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import POLICIES, PhaseSettings, Settings
 from earshot_simulations.populations import PooledSoundscapes, Population, SoundFolder, Soundscapes
+from earshot_simulations.populations.embedded import HEAR
 from earshot_simulations.populations.hearing import hearing_once
 
 SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
@@ -47,7 +48,6 @@ SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
 }
 """Summations by their name in the settings."""
 
-HEAR = "hear"
 HEARD = ("phones", "recordings", "scenes", "data", "pool", "encoder", "heterogeneity", "seed")
 """Settings that decide what phones hear, but not its projection or the labelled part."""
 
@@ -227,7 +227,7 @@ def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:
         return settings.blobs(phones, recordings, scenes, labelled, seed, differ)
-    sound = settings.projected, settings.jobs, partial(progress, HEAR)
+    sound = settings.projected, settings.jobs, progress
     how: dict[str, Any] = {"heterogeneity": differ}
     how["encoder"] = None if settings.encoder is None else encoder_path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:

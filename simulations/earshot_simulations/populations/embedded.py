@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -18,6 +18,7 @@ from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
+from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.hearing import heard
@@ -25,8 +26,8 @@ from earshot_simulations.populations.population import PhoneCrowd, Population
 from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.versions import file_digest
 
-Progress = Callable[[int, int], None]
-"""Callback that receives the amount done and the total, after each batch."""
+HEAR = "hear"
+"""Name by which progress shows the making and embedding of sound."""
 
 
 class EmbeddedSound(Population):
@@ -201,10 +202,6 @@ def changed(file: Path | None) -> int:
     with suppress(OSError):
         return file.stat().st_mtime_ns if file else 0
     return 0
-
-
-def no_progress(done: int, total: int) -> None:
-    """Ignore progress."""
 
 
 def starts(counts: Iterable[int]) -> NDArray[np.int64]:

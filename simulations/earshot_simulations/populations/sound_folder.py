@@ -19,14 +19,14 @@ from earshot_models.datasets.dataset import Clip
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.datasets.splits import split
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.progress import Progress, silent
 from earshot_protocol.sound_reading import UnreadableFileError, opened, visible
 from earshot_simulations.populations.embedded import (
     EMBEDDINGS,
+    HEAR,
     POINTS,
     EmbeddedSound,
-    Progress,
     embedded,
-    no_progress,
     rate_heard,
     starts,
 )
@@ -68,7 +68,7 @@ class SoundFolder(EmbeddedSound):
         seed: int,
         dimensions: int = 8,
         jobs: int = 1,
-        progress: Progress = no_progress,
+        progress: Progress = silent,
         *,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
         encoder: Path | None = None,
@@ -125,7 +125,7 @@ class SoundFolder(EmbeddedSound):
                 for embeddings, skipped in batch:
                     file.write(embeddings.tobytes())
                     cut.append((len(embeddings), [astuple(entry) for entry in skipped]))
-                self._progress(len(cut), len(clips))
+                self._progress(HEAR, len(cut), len(clips))
         (sound / _CUT).write_text(json.dumps(cut), encoding="utf-8")
 
     def _arrange(self, sound: Path, folder: Path) -> int:

@@ -13,14 +13,14 @@ from earshot_client.features import one_second
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.progress import Progress, silent
 from earshot_simulations.populations import seeds
 from earshot_simulations.populations.embedded import (
     EMBEDDINGS,
+    HEAR,
     POINTS,
     EmbeddedSound,
-    Progress,
     embedded,
-    no_progress,
     rate_heard,
     starts,
 )
@@ -50,7 +50,7 @@ class Soundscapes(EmbeddedSound):
         seed: int,
         dimensions: int = 8,
         jobs: int = 1,
-        progress: Progress = no_progress,
+        progress: Progress = silent,
         *,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
         encoder: Path | None = None,
@@ -80,11 +80,11 @@ class Soundscapes(EmbeddedSound):
             for embeddings in in_parallel(_embed_phones, tasks, self._jobs):
                 file.write(embeddings.tobytes())
                 done += len(embeddings)
-                self._progress(done, total)
+                self._progress(HEAR, done, total)
             generator = self._crowd.generator(Stream.HELD_OUT)
             held_out = _embed_scenes(self._each_scene(), generator, self._encoder_file)
             file.write(held_out.tobytes())
-        self._progress(total, total)
+        self._progress(HEAR, total, total)
 
     def _arrange(self, sound: Path, folder: Path) -> int:
         first = self._starts()
@@ -120,7 +120,7 @@ class PooledSoundscapes(EmbeddedSound):
         seed: int,
         dimensions: int = 8,
         jobs: int = 1,
-        progress: Progress = no_progress,
+        progress: Progress = silent,
         *,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
         encoder: Path | None = None,
@@ -148,7 +148,7 @@ class PooledSoundscapes(EmbeddedSound):
             for embeddings in in_parallel(_embed_public, tasks, self._jobs):
                 file.write(embeddings.tobytes())
                 done += len(embeddings)
-                self._progress(done, len(scenes))
+                self._progress(HEAR, done, len(scenes))
 
     def _arrange(self, sound: Path, folder: Path) -> int:
         _write_points(self._projected(sound), folder)

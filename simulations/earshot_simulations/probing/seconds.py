@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -128,8 +127,7 @@ def cut_at(
     side_of = {clip: side_name(side) for side in sides for clip in side.clips}
     _refuse_unlearned(dataset, side_of if kinds else {})
     decoded = {
-        rate: waveforms(dataset, cache, partial(progress, f"reading at {rate // 1000} kHz"), rate)
-        for rate in sorted({NARROW.rate, *rates})
+        rate: waveforms(dataset, cache, progress, rate) for rate in sorted({NARROW.rate, *rates})
     }
     unreadable = [
         next(filter(None, wrong), "")

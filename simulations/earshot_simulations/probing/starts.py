@@ -54,7 +54,7 @@ def renewed(
         seed,
         rate=rate,
         cache=cache,
-        progress=lambda done, total, line: progress(line, done, total),
+        progress=progress,
     )
     seconds = start_centroids.wider(pools, start_centroids.SECONDS, seed, rate)
     embeddings = []

@@ -134,10 +134,12 @@ def _trained(
             # As much as all else together, because accuracy is measured on this sound.
             sources.append(SoundSource(training, max(1, len(sources))))
         place = folder / slug / (side if variant.own else "all")
-        what = f"training on {variant.name}" + (f" without {side}" if variant.own else "")
+        trained = f"training on {variant.name}" + (f" without {side}" if variant.own else "")
 
-        def told(done: int, total: int, line: str, what: str = what) -> None:
-            progress(what if line.startswith("loss") else line, done, total)
+        def told(
+            what: str, done: int, total: int, line: str | None = None, trained: str = trained
+        ) -> None:
+            progress(trained if what == "training" else what, done, total)
 
         made = train_encoder(sources, place, variant.recipe, slug, cache=cache, progress=told)
         encoders[side] = LiteRtEncoder.open(made.int8)

@@ -170,8 +170,8 @@ def measure(plan: PhonesPlan, seed: int) -> Iterator[Row]:
     size = TaggerStudySize(plan.phones * plan.mixtures, queries=plan.samples)
     study = TaggerStudy(plan.data, plan.work, size)
 
-    def told(done: int, total: int) -> None:
-        plan.progress(f"crowd {seed} of {plan.seeds}: phones learn", done, total)
+    def told(what: str, done: int, total: int, line: str | None = None) -> None:
+        plan.progress(f"crowd {seed} of {plan.seeds}: {what}", done, total, line)
 
     people = crowd(study.material(seed), plan.phones, progress=told)
     cast = ballots(people.probabilities, plan.most)

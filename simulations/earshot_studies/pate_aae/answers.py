@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +21,11 @@ from earshot_models.votes.costs.claims import printed_scale
 from earshot_models.votes.rules.gnmax import GNMax
 from earshot_models.votes.rules.lnmax import LNMax
 from earshot_protocol import checks
+from earshot_protocol.progress import Progress, silent
 from earshot_studies.pate_aae import budgets
 from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
 from earshot_studies.pate_aae.split import LabelledClips
 
-Told = Callable[[int, int], None]
 """Callback that receives the number of trained teachers, and of all."""
 
 
@@ -69,7 +68,7 @@ def ensemble(
     classes: tuple[str, ...],
     teachers: int,
     generator: np.random.Generator,
-    progress: Told = lambda done, total: None,
+    progress: Progress = silent,
 ) -> ClipTeachers:
     """Train teachers on raw pictures: with a shared encoder, one clip could move all votes.
 
@@ -88,7 +87,7 @@ def ensemble(
     for done, part in enumerate(parts, start=1):
         learner = MovedRidge(TEACHER)
         found.append(trained(learner, private.pictures[part], private.labels[part], classes))
-        progress(done, teachers)
+        progress("teachers", done, teachers)
     return ClipTeachers(tuple(found), classes)
 
 

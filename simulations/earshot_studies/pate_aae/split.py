@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from earshot_models import audio
 from earshot_models.datasets import folder, spoken_digits
 from earshot_models.datasets.dataset import Clip, Dataset
-from earshot_models.datasets.waveforms import Progress, waveforms
+from earshot_models.datasets.waveforms import waveforms
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.progress import Progress, silent
 from earshot_studies.pate_aae.generators.spectrogram import SMALL, SpectrogramSettings, log_mel
 
 _TEST = "test"
@@ -64,7 +65,7 @@ def open_split(
     data: Path,
     speaker: str | None = None,
     cache: Path | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = silent,
     settings: SpectrogramSettings = SMALL,
 ) -> Split:
     """Read spoken digits.
@@ -133,7 +134,7 @@ class Sounds:
 def open_sounds(
     data: Path,
     cache: Path | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = silent,
     settings: SpectrogramSettings = SMALL,
 ) -> Sounds:
     """Read all seconds of public sound that are not silent.

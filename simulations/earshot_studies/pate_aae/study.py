@@ -242,6 +242,9 @@ class ClipStudy:
         return self.makers[system](order)
 
     def _ensemble(self, seed: int) -> ClipTeachers:
+        def told(what: str, done: int, total: int, line: str | None = None) -> None:
+            self.progress(f"{what}, seed {seed}", done, total, line)
+
         if seed not in self._ensembles:
             self._ensembles.clear()
             self._ensembles[seed] = ensemble(
@@ -249,7 +252,7 @@ class ClipStudy:
                 self.split.classes,
                 self.size.teachers,
                 _generator(seed, _TEACHERS),
-                lambda done, total: self.progress(f"teachers, seed {seed}", done, total),
+                told,
             )
         return self._ensembles[seed]
 

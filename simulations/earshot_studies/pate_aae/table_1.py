@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol import checks
-from earshot_protocol.progress import Progress
+from earshot_protocol.progress import Progress, silent
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, paired
@@ -529,18 +529,14 @@ def opened(
         DatasetError, InvalidInputError, InvalidParametersError: `open_split` or `ClipStudy` refuses
             its arguments.
     """
-
-    def told(done: int, total: int) -> None:
-        progress("reading sound", done, total)
-
-    split = open_split(data / _DIGITS, speaker, work / "sound", told)
+    split = open_split(data / _DIGITS, speaker, work / "sound", progress)
     size.check(len(split.private))
     if makers is None or recipes is None:
         from earshot_studies.pate_aae import makers as offered
 
         own = offered.GeneratorRecipes(teachers=offered.critics(size.teachers))
         makers, recipes = offered.makers(own), own.described
-    embedding = _embedding(data / _SOUNDS, split, work, told)
+    embedding = _embedding(data / _SOUNDS, split, work, progress)
     return ClipStudy(split, embedding, size, makers, recipes, work, progress)
 
 
@@ -576,7 +572,7 @@ def reproduce(study: ClipStudy, seeds: int, processes: int = 1) -> Reproduction:
 
 def _measure(study: ClipStudy, seeds: range, processes: int) -> None:
     """Measure and keep all cells, in parts of one seed and of systems with or without a start."""
-    shown = study if processes == 1 else replace(study, progress=_silent)
+    shown = study if processes == 1 else replace(study, progress=silent)
     parts = [
         (shown, seed, tuple(system for system in System if system.started is started))
         for seed in seeds
@@ -598,15 +594,9 @@ def _part(study: ClipStudy, seed: int, systems: tuple[System, ...]) -> int:
     return len(systems)
 
 
-def _silent(what: str, done: int, total: int, line: str | None = None) -> None:
-    """Drop the progress of a process that nobody watches."""
-
-
-def _embedding(
-    data: Path, split: Split, work: Path, told: Callable[[int, int], None]
-) -> PublicEmbedding:
+def _embedding(data: Path, split: Split, work: Path, progress: Progress) -> PublicEmbedding:
     """Fit the embedding on public sound and on the public speaker's digits."""
-    sounds = open_sounds(data, work / "sound", told)
+    sounds = open_sounds(data, work / "sound", progress)
     digits = [f"digit {split.classes[label]}" for label in split.public.labels]
     pictures = np.concatenate([sounds.pictures, split.public.pictures])
     return public_embedding.kept(work, pictures, [*sounds.names, *digits])

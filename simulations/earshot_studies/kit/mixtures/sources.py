@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from earshot_models import audio
 from earshot_models.datasets import esc, folder, spoken_digits
 from earshot_models.datasets.dataset import Clip, Dataset
-from earshot_models.datasets.waveforms import Progress, waveforms
+from earshot_models.datasets.waveforms import waveforms
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import NARROW
 
@@ -87,7 +87,6 @@ def open_sources(
     data: Path,
     rate: int = NARROW.rate,
     cache: Path | None = None,
-    progress: Progress = lambda done, total: None,
 ) -> Sources:
     """Read the environments, digits and backgrounds of a folder.
 
@@ -100,7 +99,6 @@ def open_sources(
         data: Folder that holds `esc10`, `fsdd` and, for backgrounds, optionally `free_sounds`.
         rate: Samples per second.
         cache: Folder for decoded sound.
-        progress: Callback after each file.
 
     Raises:
         DatasetError: One of the folders is missing, or is not laid out as `datasets` expects.
@@ -116,7 +114,7 @@ def open_sources(
     parts: list[tuple[NDArray[np.float32], int, int, int]] = []
     names: dict[tuple[int, str], int] = {}
     for place, (dataset, own) in enumerate(zip(kinds, sides, strict=True)):
-        sounds = waveforms(dataset, cache, progress, rate).all()
+        sounds = waveforms(dataset, cache, rate=rate).all()
         for clip, whose, sound in zip(dataset.clips, own, sounds, strict=True):
             name = BACKGROUND if place == 2 else labels.index(str(clip.label))
             number = names.setdefault((place, clip.recording or str(clip.path)), len(names))

@@ -6,7 +6,6 @@ trained separately.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.progress import Progress, silent
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.muschiol.taggers.linear import FeatureScale
 from earshot_studies.muschiol.taggers.study import Material
@@ -45,7 +45,7 @@ def crowd(
     material: Material,
     phones: int,
     ridge: float = RIDGE,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Progress = silent,
 ) -> PhoneOutputs:
     """Teach all phones, each on its share of the pool, and ask them.
 
@@ -79,7 +79,7 @@ def crowd(
         shape = (last - first, each, -1)
         features = scale.features(own.power()).astype(np.float64)
         said[first:last] = answers(features.reshape(shape), own.truth.reshape(shape), asked, ridge)
-        progress(last, phones)
+        progress("phones learn", last, phones)
     return PhoneOutputs(said, validation, queries, test)
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.datasets.waveforms import Progress
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.mixtures.mixing import LEVEL
@@ -60,7 +59,6 @@ def open_powers(
     data: Path,
     settings: MelSettings,
     cache: Path,
-    progress: Progress = lambda done, total: None,
 ) -> Powers:
     """Read the sound of a folder, or its powers from the cache.
 
@@ -68,7 +66,6 @@ def open_powers(
         data: Folder as `mixtures.sources.open_sources` expects it.
         settings: Settings of the spectrum, for clips of one second.
         cache: Folder with a file for each folder of sound and settings.
-        progress: Callback after each file.
 
     Raises:
         DatasetError: Data are missing, or not laid out as `datasets` expects.
@@ -78,7 +75,7 @@ def open_powers(
     """
 
     def made() -> dict[str, NDArray[Any]]:
-        found = powers(open_sources(data, settings.rate, cache / "sound", progress), settings)
+        found = powers(open_sources(data, settings.rate, cache / "sound"), settings)
         return {"labels": np.array(found.labels)} | {name: getattr(found, name) for name in _FIELDS}
 
     depends = [_VERSION, contents(data), asdict(settings)]

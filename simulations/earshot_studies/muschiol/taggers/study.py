@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from earshot_models.datasets.waveforms import Progress
 from earshot_protocol import checks
 from earshot_studies.kit.mixtures.mixing import MixingRecipe
 from earshot_studies.kit.mixtures.sources import Side
@@ -83,7 +82,7 @@ class TaggerStudy:
     recipe: MixingRecipe = LONG_TAIL
     mel: MelSettings = HEARD
 
-    def material(self, seed: int, progress: Progress = lambda done, total: None) -> Material:
+    def material(self, seed: int) -> Material:
         """Draw the mixtures of one seed, the same at each call.
 
         Raises:
@@ -94,7 +93,7 @@ class TaggerStudy:
             InvalidParametersError: There are fewer labels than a mixture has, or clips are not
                 seconds.
         """
-        powers = open_powers(self.data, self.mel, self.cache, progress)
+        powers = open_powers(self.data, self.mel, self.cache)
         sides = {
             Side.TEACHERS: self.size.mixtures,
             Side.VALIDATION: self.size.validation,
