@@ -11,12 +11,11 @@ from pathlib import Path
 import psycopg
 import pytest
 from support.api_caller import Server
+from support.unsafe_postgres import UNSAFE
 
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 from earshot_server.store.database import Database
 
-# Nothing here outlives its test, so that nothing needs to reach a disk.
-UNSAFE = {"fsync": "off", "full_page_writes": "off"}
 _numbers = count()
 
 

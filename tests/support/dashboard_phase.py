@@ -31,6 +31,7 @@ from support import dashboard_browser
 from support.api_caller import Caller, Server
 from support.dashboard_server import served
 from support.desk import OperatorsBrowser
+from support.unsafe_postgres import UNSAFE
 
 PHONES = 600
 """Enough for several names at ε = 2 per phone."""
@@ -83,7 +84,7 @@ def played(phones: int, joined: int) -> Iterator[Server]:
     """A server on which one phase is published and another one gathers."""
     with (
         tempfile.TemporaryDirectory(prefix="earshot-") as folder,
-        embedded(Path(folder, "postgresql")) as postgres,
+        embedded(Path(folder, "postgresql"), UNSAFE) as postgres,
     ):
         database = Database(postgres.url)
         database.migrate()

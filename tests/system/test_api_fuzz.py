@@ -22,6 +22,7 @@ from hypothesis.errors import Unsatisfiable
 from support.api_caller import Caller, Server
 from support.hostile_requests import Request, Response, World, send
 from support.played_phase import PARAMETERS
+from support.unsafe_postgres import UNSAFE
 
 from earshot_protocol.api import (
     ANSWER,
@@ -53,8 +54,7 @@ LARGEST_ALLOCATION = 96 * 2**20
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    quick = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-    with embedded(tmp_path_factory.mktemp("fuzz"), quick) as postgres:
+    with embedded(tmp_path_factory.mktemp("fuzz"), UNSAFE) as postgres:
         database = Database(postgres.url)
         database.migrate()
         yield database

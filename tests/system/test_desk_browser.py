@@ -13,6 +13,7 @@ from support import dashboard_browser
 from support.accessibility import check_accessible, check_readable
 from support.api_caller import Server, body_of
 from support.dashboard_server import served
+from support.unsafe_postgres import UNSAFE
 
 from earshot_protocol.api import AUDIT, PHASES
 from earshot_protocol.secure_sum.interface import SummationName
@@ -30,7 +31,7 @@ def kept() -> Iterator[tuple[Database, Path]]:
     """A database, and the folder of the credentials that belong to it."""
     with (
         tempfile.TemporaryDirectory(prefix="earshot-") as folder,
-        embedded(Path(folder, "postgresql")) as postgres,
+        embedded(Path(folder, "postgresql"), UNSAFE) as postgres,
     ):
         database = Database(postgres.url)
         database.migrate()

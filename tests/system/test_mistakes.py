@@ -21,6 +21,7 @@ import soundfile
 from support.api_caller import Server
 from support.command import earshot, earshot_apart
 from support.played_phase import PARAMETERS
+from support.unsafe_postgres import UNSAFE
 from werkzeug.serving import make_server
 
 from earshot_client.commands import folder as phone_folder
@@ -246,8 +247,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Addresses of a server, of nobody, and a port that is taken; and the operator's token."""
     folder = tmp_path_factory.mktemp("server")
-    quick = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-    with embedded(folder, quick) as postgres:
+    with embedded(folder, UNSAFE) as postgres:
         database = Database(postgres.url, pool_size=4)
         database.migrate()
         server = Server.over(database, folder)

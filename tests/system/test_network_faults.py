@@ -25,6 +25,7 @@ from support.played_phase import (
     undisturbed,
 )
 from support.steps import STEPS, Step
+from support.unsafe_postgres import UNSAFE
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -44,7 +45,7 @@ SLOW = msgspec.structs.replace(PARAMETERS, step_seconds=3600.0)
 
 @pytest.fixture
 def postgres(tmp_path: Path) -> Iterator[EmbeddedPostgres]:
-    with embedded(tmp_path / "database") as running:
+    with embedded(tmp_path / "database", UNSAFE) as running:
         yield running
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.unsafe_postgres import UNSAFE
 
 from earshot_server.processes.embedded import embedded
 from earshot_server.store.database import Database
@@ -22,7 +23,7 @@ STEPS = [f"number: {name}" for name in ("advertise keys", "share keys", "masked 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("mean")
-    with embedded(folder / "database") as postgres:
+    with embedded(folder / "database", UNSAFE) as postgres:
         database = Database(postgres.url)
         database.migrate()
         database.close()

@@ -17,6 +17,7 @@ import pytest
 from support.command import earshot, earshot_apart
 from support.networked import PATIENCE, ServerProcess, await_
 from support.played_phase import PHONES
+from support.unsafe_postgres import UNSAFE
 
 from earshot_protocol.api import TASK, Invite, StartPhase
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
@@ -29,7 +30,7 @@ PAGES = ("capacitor://localhost", "https://phone.example.org")
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
-    with embedded(tmp_path_factory.mktemp("database")) as running:
+    with embedded(tmp_path_factory.mktemp("database"), UNSAFE) as running:
         yield running
 
 

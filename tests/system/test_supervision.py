@@ -17,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.helper_server import HelperProcess
 from support.networked import PATIENCE, ServerProcess, await_
+from support.unsafe_postgres import UNSAFE
 
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import Invite
@@ -28,7 +29,7 @@ PIPE = 2**16
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
-    with embedded(tmp_path_factory.mktemp("database")) as running:
+    with embedded(tmp_path_factory.mktemp("database"), UNSAFE) as running:
         yield running
 
 

@@ -19,6 +19,7 @@ from support.accessibility import check_accessible, check_readable
 from support.api_caller import Server, body_of
 from support.dashboard_server import application, served
 from support.textbook_link import read
+from support.unsafe_postgres import UNSAFE
 
 from earshot_protocol.api import AUDIT
 from earshot_server.api.app import ApiSettings, create_app
@@ -38,7 +39,7 @@ def server() -> Iterator[Server]:
     """One with a helper and a page, over a database of its own."""
     with (
         tempfile.TemporaryDirectory(prefix="earshot-") as folder,
-        embedded(Path(folder, "postgresql")) as postgres,
+        embedded(Path(folder, "postgresql"), UNSAFE) as postgres,
     ):
         database = Database(postgres.url)
         database.migrate()

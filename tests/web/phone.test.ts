@@ -554,11 +554,15 @@ test("what changes a phone waits for its turn", async () => {
   const { phone, store } = await opened();
   await phone.hear(sound(1));
   const done: string[] = [];
-  let free = (): void => {};
+  let [took, free] = [(): void => {}, (): void => {}];
+  const taken = new Promise<void>((resolve) => (took = resolve));
   const other = navigator.locks.request(store.name, async () => {
-    await new Promise<void>((resolve) => (free = resolve));
+    const freed = new Promise<void>((resolve) => (free = resolve));
+    took();
+    await freed;
     done.push("another tab's");
   });
+  await taken;
   const calls = [
     phone.label(1, "a").then(() => done.push("label")),
     phone.forget(1).then(() => done.push("forget")),
