@@ -43,8 +43,8 @@ def test_the_documented_commands_run_in_order_on_the_example(
     assert program == "python"
     said = subprocess.check_output([sys.executable, *words], text=True)  # noqa: S603 - of the page
     alone, *_ = map(float, re.findall(r"a teacher alone \| (\d+)", _readme(tmp_path)))
-    assert 0.9 < float(said) < 1
-    assert alone / 100 < 0.9
+    # Noise is drawn afresh: students are right about 93 % of the samples, with a deviation of 1 %.
+    assert alone / 100 < 0.86 < float(said) < 1
     assert commands(_readme(tmp_path)) == shown[1:], "the README goes on where the page does"
 
 
