@@ -32,6 +32,7 @@ def test_a_row_a_length_beside_bells_sum_and_the_floor() -> None:
     assert long["bell_phone_bytes"] > long["phone_bytes"]
 
 
+@pytest.mark.slow
 def test_of_a_thousand_phones_words_have_21_bits() -> None:
     (row,) = benchmark(1000, 4, (1,), 0.0, 0.0)
     assert row["modulus_bits"] == 21

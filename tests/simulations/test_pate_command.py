@@ -55,7 +55,8 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
     assert len(answers) == figures["realised"]["answered"] > 20
     winners = np.load(votes).argmax(axis=1)
     right = sum(row["answer"] == str(winners[int(row["query"])]) for row in rows)
-    assert right > 0.9 * len(answers)
+    # Noise is drawn afresh: of 45 answers one is wrong on average, and twelve once in 10^9 runs.
+    assert right > 0.75 * len(answers)
     assert figures["data_dependent"] is None
     assert "a trusted curator" not in (report := (out / "report.md").read_text())
     assert "the curator sees every vote" in report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -24,28 +25,26 @@ def commands(text: str) -> list[str]:
     return [" ".join(line.split()) for line in whole.splitlines()]
 
 
-def test_the_documented_commands_run_in_order_on_the_example(tmp_path: Path) -> None:
+def test_the_documented_commands_run_in_order_on_the_example(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shown = commands(section(PAGE, "Try it"))
     programs = [line.partition(" out/")[0].split(" --")[0] for line in shown]
     assert [" ".join(each.split()[:3]) for each in programs[:4]] == [
         f"earshot pate {name}" for name in ("example", "budget", "label", "student")
     ]
-    said = []
-    for line in shown:
-        run = subprocess.run(  # noqa: S602 - the command of the page
-            line,
-            shell=True,
-            cwd=tmp_path,
-            env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    monkeypatch.chdir(tmp_path)
+    *ours, last = (shlex.split(line) for line in shown)
+    for words in ours:
+        assert words[0] == "earshot"
+        run = earshot(*words[1:])
         assert run.returncode == 0, run.stderr
-        said.append(run.stdout)
+    program, *words = last
+    assert program == "python"
+    said = subprocess.check_output([sys.executable, *words], text=True)  # noqa: S603 - of the page
     alone, *_ = map(float, re.findall(r"a teacher alone \| (\d+)", _readme(tmp_path)))
-    assert 0.9 < float(said[-1]) < 1
-    assert alone / 100 < 0.9
+    # Noise is drawn afresh: students are right about 93 % of the samples, with a deviation of 1 %.
+    assert alone / 100 < 0.86 < float(said) < 1
     assert commands(_readme(tmp_path)) == shown[1:], "the README goes on where the page does"
 
 

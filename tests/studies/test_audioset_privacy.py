@@ -59,7 +59,7 @@ def rows() -> list[dict[str, Any]]:
     return [
         row
         for seed in (3, 4)
-        for row in measure(SampleVotes.of(*probabilities(seed, queries=40)), seed)
+        for row in measure(SampleVotes.of(*probabilities(seed, queries=20)), seed)
     ]
 
 

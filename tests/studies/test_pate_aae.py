@@ -201,6 +201,7 @@ test_bad_sizes_are_refused_before_any_training = refused(
 )
 
 
+@pytest.mark.slow
 def test_the_reproduction_writes_a_table_a_picture_and_a_note(
     study: Callable[..., tuple[ClipStudy, Makers]], tmp_path: Path
 ) -> None:

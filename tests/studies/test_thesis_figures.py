@@ -54,7 +54,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "metrics", "rows"),
     [
-        ("liebenow-9.3a", ("ari_train", "ari_test"), 7),
+        pytest.param("liebenow-9.3a", ("ari_train", "ari_test"), 7, marks=pytest.mark.slow),
         pytest.param("liebenow-9.3b", ("ari_train",), 12, marks=pytest.mark.slow),
         pytest.param(
             "liebenow-9.4",
