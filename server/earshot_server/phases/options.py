@@ -73,6 +73,7 @@ class CellOptions(_Crowd):
         epsilon: float,
         start: Callable[[int], CentroidSet],
         unit: Unit = Unit.PHONE,
+        noise: float | None = None,
         /,
         **known: Any,
     ) -> DiscoveryParameters:
@@ -82,6 +83,7 @@ class CellOptions(_Crowd):
             epsilon: Budget ε of the whole phase.
             start: Function that returns this many start centroids.
             unit: Unit in which the phase costs ε.
+            noise: Noise multiplier of all sums; by default the least with which they cost ε.
             known: Fields of the parameters that are not options.
 
         Raises:
@@ -91,8 +93,10 @@ class CellOptions(_Crowd):
             self.phones, epsilon, self.delta, self.cells, self.most_cells
         )
         known |= {"start": start(counts.start), "most_cells": counts.most}
-        known |= dict.fromkeys(("cells_noise", "labels_noise"), 1.0)
+        known |= dict.fromkeys(("cells_noise", "labels_noise"), 1.0 if noise is None else noise)
         parameters = made(DiscoveryParameters, self, **known)
+        if noise is not None:
+            return parameters
         return discovery_budget.affordable(parameters, epsilon, self.label_share, unit)
 
 

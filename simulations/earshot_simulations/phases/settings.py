@@ -28,7 +28,7 @@ from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhasePa
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
-from earshot_protocol.privacy.mechanisms import GRID
+from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.privacy.significance import are_clear
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
@@ -617,18 +617,16 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         self, encoder: str, labels: tuple[str, ...], start: Callable[[int], CentroidSet]
     ) -> DiscoveryParameters:
         # Without noise there are as many cells as with hardly any.
-        epsilon = min(self.phone_epsilon, NO_NOISE)
-        parameters = self.cell_parameters(
-            epsilon,
+        return self.cell_parameters(
+            min(self.phone_epsilon, NO_NOISE),
             start,
+            Unit.PHONE,
+            _VANISHING if self.noiseless else None,
             encoder=encoder,
             labels=labels,
             rows=len(labels),
             summation=self.summation.protocol,
         )
-        if not self.noiseless:
-            return parameters
-        return msgspec.structs.replace(parameters, cells_noise=_VANISHING, labels_noise=_VANISHING)
 
     def _local_parameters(
         self, encoder: str, labels: tuple[str, ...], geometry: Geometry, dimensions: int
