@@ -148,7 +148,7 @@ def test_a_gathering_comes_back_as_it_was(registry: Registry, parameters: Parame
     registry.gather(A, parameters, 3, 123.456, choices=choices)
     gathering = Gathering(
         *(A, parameters.phones, 3, 123.456, 0),
-        *(msgspec.msgpack.encode(parameters), msgspec.msgpack.encode(choices)),
+        *(msgspec.msgpack.encode(parameters), msgspec.msgpack.encode(choices), False),
     )
     assert registry.gatherings() == (gathering,)
     assert gathering.choices == choices
