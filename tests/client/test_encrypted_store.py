@@ -21,7 +21,6 @@ from support.stores import DIMENSIONS, KEY, VOICE, content, fill, open_file
 
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import (
-    ENCODER,
     DamagedStoreError,
     LostLedgerError,
     NewerStoreError,
@@ -272,59 +271,6 @@ def test_a_store_of_a_newer_version_is_left_alone(path: Path) -> None:
     with pytest.raises(NewerStoreError, match="update it"):
         open_file(path)
     assert path.read_bytes() == before
-
-
-def test_a_store_of_version_1_learns_whose_embeddings_it_holds(path: Path) -> None:
-    with contextlib.closing(open_file(path)) as store:
-        before = store.recordings()[1], store.ledger()
-        assert store.get(ENCODER) is None
-    rows_of(path, "PRAGMA user_version = 1")
-    with contextlib.closing(open_file(path)) as store:
-        assert store.get(ENCODER) == b"log-mel-1"
-        assert (store.recordings()[1], store.ledger()) == before
-        store.delete(ENCODER)
-    # Whose embeddings a file of version 2 holds it says itself.
-    rows_of(path, "PRAGMA user_version = 2")
-    with contextlib.closing(open_file(path)) as store:
-        assert store.get(ENCODER) is None
-        store.put(ENCODER, b"another")
-    # Somebody who sets the version back does not make a phone forget what it heard.
-    rows_of(path, "PRAGMA user_version = 1")
-    with contextlib.closing(open_file(path)) as store:
-        assert store.get(ENCODER) == b"another"
-    assert rows_of(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
-
-
-def test_a_store_of_version_3_learns_to_note_days_and_marks(path: Path) -> None:
-    with contextlib.closing(open_file(path)) as store:
-        before = content(store)
-        numbers = [each.number for each in store.descriptions()]
-        # What version 3 wrote: the embedding, then 258 bytes for the choice.
-        for number in numbers:
-            ((sealed,),) = store._file.rows("SELECT sealed FROM recordings WHERE id = ?", number)
-            old = store._file.unseal("recordings", number, sealed)[: 4 * DIMENSIONS + 258]
-            sealed = store._file.seal("recordings", number, old)
-            store._file.rows("UPDATE recordings SET sealed = ? WHERE id = ?", sealed, number)
-        store._file.rows("PRAGMA user_version = 3")
-    with contextlib.closing(open_file(path)) as store:
-        assert content(store) == before
-        assert [(each.day, each.counted) for each in store.descriptions()] == [(None, False)] * 2
-        store.mark_counted(numbers[:1])
-        store.add(VOICE, date(2026, 3, 2))
-    with contextlib.closing(open_file(path)) as store:
-        marks = [(each.day, each.counted) for each in store.descriptions()]
-    assert marks == [(None, True), (None, False), (date(2026, 3, 2), False)]
-    assert len({len(row) for (row,) in rows_of(path, "SELECT sealed FROM recordings")}) == 1
-
-
-def test_a_migration_that_meets_damage_changes_nothing(path: Path) -> None:
-    rows_of(path, "UPDATE recordings SET sealed = zeroblob(60) WHERE id = 2")
-    rows_of(path, "PRAGMA user_version = 3")
-    before = rows_of(path, "SELECT * FROM recordings")
-    with pytest.raises(DamagedStoreError, match="row 2 of recordings"):
-        open_file(path)
-    assert rows_of(path, "SELECT * FROM recordings") == before
-    assert rows_of(path, "PRAGMA user_version") == [(3,)]
 
 
 def test_threads_share_an_open_store_and_see_whole_transactions(tmp_path: Path) -> None:

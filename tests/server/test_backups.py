@@ -227,22 +227,21 @@ def test_a_folder_or_a_database_that_holds_something_is_refused(
 def test_an_older_schema_is_migrated_and_a_newer_one_refused(
     own_url: str, other_url: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    all_of_them = database_module._migrations()
-    with monkeypatch.context() as former, closing(Database(own_url)) as database:
-        former.setattr(database_module, "_migrations", lambda: all_of_them[:-1])
+    present = database_module._migrations()
+    added = (len(present) + 1, "added", b"ALTER TABLE gatherings ADD added integer DEFAULT 7")
+    with closing(Database(own_url)) as database:
         database.migrate()
-        database.query(
-            "INSERT INTO gatherings (phase, parameters, kind, wanted, least, until)"
-            " VALUES (%s, %s, 'learning', 10, 10, 0)",
-            (bytes(16), msgspec.msgpack.encode(PARAMETERS)),
-        )
+        Registry(database).gather(bytes(16), PARAMETERS, 10, 0.0)
         back_up(tmp_path / "old", data, own_url)
-    assert restore(tmp_path / "old", tmp_path / "new", other_url) == 1
-    with closing(Database(other_url)) as database:
-        database.check()
-        assert database.schema() == all_of_them[-1][0]
-        assert record(database, bytes(16)).status == FAILED
-        database.query("INSERT INTO schema_version (version, name) VALUES (1000, 'later')")
+    with monkeypatch.context() as newer:
+        newer.setattr(database_module, "_migrations", lambda: [*present, added])
+        assert restore(tmp_path / "old", tmp_path / "new", other_url) == 1
+        with closing(Database(other_url)) as database:
+            database.check()
+            assert database.schema() == added[0]
+            assert database.query("SELECT added FROM gatherings") == [(7,)]
+            assert record(database, bytes(16)).status == FAILED
+            database.query("INSERT INTO schema_version (version, name) VALUES (1000, 'later')")
     back_up(tmp_path / "newer", data, other_url)
     with pytest.raises(NewerSchemaError, match="schema 1000"):
         restore(tmp_path / "newer", tmp_path / "other", own_url)

@@ -25,7 +25,6 @@ from earshot_client.store.interface import (
     checked_name,
     no_recording,
 )
-from earshot_client.store.migrations import migrate
 from earshot_client.store.rows import RecordingRow, pack_count, unpack_count
 from earshot_client.store.sealed_file import SealedFile
 from earshot_protocol.overriding import override
@@ -60,7 +59,6 @@ class EncryptedStore(Store):
             self._file = SealedFile(path, key, dimensions, begin_ledger)
             try:
                 with self._file.transaction():
-                    migrate(self._file)
                     self._check_rows()
             except BaseException:
                 self._file.close()

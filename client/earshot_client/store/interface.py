@@ -61,9 +61,8 @@ class Recording:
 
     Attributes:
         number: Number of the recording, never used again.
-        day: Day on which it was made, in UTC; None if an older version, which did not note it, made
-            it. Nothing finer is kept: it is what an exposure window tells of a contact, and days
-            are what statistics ask for.
+        day: Day on which it was made, in UTC; None if it is unknown. Nothing finer is kept: it is
+            what an exposure window tells of a contact, and days are what statistics ask for.
         choice: Choice of the user, in a poll; None if nobody labelled it.
         counted: Whether a histogram of contacts that left this phone has counted it.
     """

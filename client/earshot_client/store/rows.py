@@ -18,9 +18,6 @@ _NO_CHOICE = 0xFFFF
 _MADE = struct.Struct("<I?")
 """Day by its number in the Gregorian calendar, 0 for none, and whether it was counted."""
 
-NOT_MADE = _MADE.pack(0, False)
-"""Part that a row of version 3 lacks: an unknown day, and in no histogram as far as known."""
-
 
 @dataclass(frozen=True)
 class RecordingRow:

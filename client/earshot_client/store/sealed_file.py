@@ -39,7 +39,7 @@ from earshot_protocol.files import OWNER_ONLY, made_whole
 from earshot_protocol.one_process import OneProcess
 
 KEY_BYTES = 32
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 1
 """Version of the file's schema, kept in SQLite's `user_version`."""
 _APPLICATION_ID = 0x45617273
 
@@ -145,15 +145,6 @@ class SealedFile(OneProcess):
         with self._lock, _named_errors():
             return self._database.execute(statement, values).fetchall()
 
-    @property
-    def version(self) -> int:
-        """Version of the schema, at most `SCHEMA_VERSION`."""
-        return self._pragma("user_version")
-
-    @version.setter
-    def version(self, version: int) -> None:
-        self.rows(f"PRAGMA user_version = {version:d}")
-
     def seal(self, table: str, row: str | int, plaintext: bytes) -> bytes:
         """Seal a plain text for that row of that table."""
         nonce = os.urandom(_NONCE_BYTES)
@@ -252,7 +243,7 @@ class SealedFile(OneProcess):
 
     def _check_file(self) -> None:
         self.rows("ROLLBACK")
-        version = self.version
+        version = self._pragma("user_version")
         if self._pragma("application_id") != _APPLICATION_ID or version < 1:
             raise DamagedStoreError("the file is not a store of recordings, or its content is lost")
         if version > SCHEMA_VERSION:

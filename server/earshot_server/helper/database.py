@@ -18,7 +18,7 @@ from earshot_protocol.files import made_whole
 from earshot_protocol.one_process import OneProcess
 from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 1
 """Version of the file's schema, kept in SQLite's `user_version`; another schema is another one."""
 _APPLICATION_ID = 0x45617268
 _PATIENCE = 20.0
@@ -57,8 +57,7 @@ class HelperDatabase(OneProcess):
 
     Raises:
         DatabaseUnavailableError: The file cannot be opened.
-        HelperDatabaseError: It is something else than a helper's database, or a former version of
-            this software wrote it.
+        HelperDatabaseError: It is something else than a helper's database, or has another schema.
         NewerSchemaError: A newer version of this software wrote it.
     """
 
@@ -147,12 +146,12 @@ class HelperDatabase(OneProcess):
                 f"{SCHEMA_VERSION}: update it"
             )
         present = {made for (made,) in self.rows("SELECT sql FROM sqlite_master")}
-        if version < SCHEMA_VERSION or not present.issuperset(SCHEMA):
+        if not present.issuperset(SCHEMA):
             raise HelperDatabaseError(
-                f"the helper's database is of a former version ({version}; this software reads "
-                f"{SCHEMA_VERSION}): let the version that wrote it answer its open sums, then move "
-                f"{self._path.name} and the folder of keys away and run `earshot helper init`: the "
-                "helper keeps its own key, and leaders have to be allowed again"
+                "the helper's database has another schema: let the version that wrote it answer "
+                f"its open sums, then move {self._path.name} and the folder of keys away and run "
+                "`earshot helper init`: the helper keeps its own key, and leaders have to be "
+                "allowed again"
             )
 
     def write(self) -> None:

@@ -79,7 +79,7 @@ class HelperFolder:
             HelperFolderError: There is no helper in the folder, or its database is of another one.
             CredentialsError: A file of credentials cannot be read, is open to others or damaged.
             DatabaseUnavailableError: The database cannot be read or written.
-            HelperDatabaseError: The database is something else, or of a former version.
+            HelperDatabaseError: The database is something else, or has another schema.
             NewerSchemaError: A newer version of this software wrote it.
         """
         for name in (KEY_FILE, TOKEN_FILE, _DATABASE):

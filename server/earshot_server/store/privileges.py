@@ -23,7 +23,7 @@ Privileges = Mapping[str, LiteralString]
 WEB: Privileges = {
     "schema_version": "SELECT",
     "readiness": "SELECT, INSERT, UPDATE",
-    "phones": "SELECT, INSERT, DELETE, UPDATE (told)",
+    "phones": "SELECT, INSERT, DELETE, UPDATE (enrolled)",  # without it no row can be locked
     "invitations": "SELECT, INSERT, UPDATE (used)",
     "gatherings": "SELECT, INSERT, UPDATE (joined, ended, failure)",
     "members": "SELECT, INSERT, DELETE, UPDATE (index, refused)",

@@ -82,8 +82,7 @@ class Gathering(NamedTuple):
         until: End of the gathering in seconds since 1970, on the database's clock.
         joined: Phones that have joined.
         encoded: Parameters of the phase, encoded.
-        encoded_choices: Choices that polls offer per label, encoded; None where a former release
-            began the phase.
+        encoded_choices: Choices that polls offer per label, encoded.
         ended: Whether phones may join no more: the phase is about to begin.
     """
 
@@ -93,14 +92,13 @@ class Gathering(NamedTuple):
     until: float
     joined: int
     encoded: bytes
-    encoded_choices: bytes | None = None
-    ended: bool = False
+    encoded_choices: bytes
+    ended: bool
 
     @property
     def choices(self) -> Choices:
         """Choices that polls offer, per label."""
-        encoded = self.encoded_choices
-        return () if encoded is None else msgspec.msgpack.decode(encoded, type=Choices)
+        return msgspec.msgpack.decode(self.encoded_choices, type=Choices)
 
     @property
     def parameters(self) -> Parameters:

@@ -1,0 +1,192 @@
+-- Times are seconds since 1970 on this database's clock, as everywhere in the protocol.
+CREATE FUNCTION seconds_now() RETURNS double precision LANGUAGE sql VOLATILE
+    AS $$ SELECT extract(epoch FROM clock_timestamp())::double precision $$;
+
+-- What PhaseStore keeps: the present step of each phase.
+CREATE TABLE phases (
+    phase bytea PRIMARY KEY CHECK (octet_length(phase) = 16),
+    position bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    number integer NOT NULL,
+    step text NOT NULL,
+    deadline double precision NOT NULL,
+    expected integer NOT NULL,
+    common bytea NOT NULL,
+    sum bytea NOT NULL,
+    over boolean NOT NULL,
+    wait double precision NOT NULL,
+    closed boolean NOT NULL DEFAULT false,
+    finished double precision
+);
+
+-- Snapshots apart from phases, so that backups can leave them out: the leader's noise of a sum that
+-- is under way is in them, and no restored server goes on with one. They are purged in time.
+CREATE TABLE snapshots (
+    phase bytea PRIMARY KEY,
+    snapshot bytea NOT NULL
+);
+
+-- The present step's tasks and answers; answers may be kept while the next step is open. They are
+-- only written under a lock on their phase's row, so that a foreign key would only cost time.
+CREATE TABLE tasks (
+    phase bytea NOT NULL,
+    phone bigint NOT NULL,
+    task bytea NOT NULL,
+    PRIMARY KEY (phase, phone)
+);
+
+CREATE TABLE answers (
+    phase bytea NOT NULL,
+    phone bigint NOT NULL,
+    arrived bigint GENERATED ALWAYS AS IDENTITY,
+    answer bytea NOT NULL,
+    number integer NOT NULL,
+    PRIMARY KEY (phase, number, phone)
+);
+
+-- Ciphertexts do not compress, and whole tables of them go at the end of every step.
+ALTER TABLE snapshots ALTER snapshot SET STORAGE EXTERNAL;
+ALTER TABLE tasks ALTER task SET STORAGE EXTERNAL;
+ALTER TABLE answers ALTER answer SET STORAGE EXTERNAL;
+
+CREATE TABLE steps (
+    phase bytea NOT NULL REFERENCES phases,
+    number integer NOT NULL,
+    step text NOT NULL,
+    expected integer NOT NULL,
+    answered integer NOT NULL DEFAULT 0,
+    opened double precision NOT NULL DEFAULT seconds_now(),
+    closed double precision,
+    PRIMARY KEY (phase, number)
+);
+
+CREATE TABLE phones (
+    phone bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    public_key bytea NOT NULL UNIQUE CHECK (octet_length(public_key) = 32),
+    invitation bytea NOT NULL,
+    enrolled double precision NOT NULL DEFAULT seconds_now(),
+    cohort text NOT NULL DEFAULT ''
+);
+
+CREATE TABLE invitations (
+    invitation bytea PRIMARY KEY,
+    used integer NOT NULL
+);
+
+CREATE TABLE gatherings (
+    phase bytea PRIMARY KEY CHECK (octet_length(phase) = 16),
+    position bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    parameters bytea NOT NULL,
+    kind text NOT NULL,
+    wanted integer NOT NULL,
+    least integer NOT NULL,
+    until double precision NOT NULL,
+    joined integer NOT NULL DEFAULT 0 CHECK (joined <= wanted),
+    created double precision NOT NULL DEFAULT seconds_now(),
+    ended double precision,
+    failure text,
+    name text NOT NULL,  -- what an operator calls the phase
+    cohorts text[] NOT NULL,  -- whose phones it gathers: none named means all
+    choices bytea NOT NULL  -- per label, what polls offer for it (MessagePack)
+);
+
+CREATE TABLE members (
+    phase bytea NOT NULL REFERENCES gatherings,
+    phone bigint NOT NULL REFERENCES phones,
+    index bigint NOT NULL,
+    refused boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (phase, phone),
+    UNIQUE (phase, index)
+);
+CREATE INDEX members_of_phone ON members (phone);
+
+-- How many phones have said by which rule they refuse a phase. Which phone said which is not kept:
+-- only that it has said something, so that none is counted twice.
+CREATE TABLE refusals (
+    phase bytea NOT NULL REFERENCES gatherings,
+    rule text NOT NULL,
+    phones integer NOT NULL,
+    PRIMARY KEY (phase, rule)
+);
+
+CREATE TABLE leases (
+    phase bytea PRIMARY KEY,
+    owner text NOT NULL,
+    expires double precision NOT NULL
+);
+
+-- A phase that a driver could not move on, and when it is tried again. A row is written before each
+-- try and deleted after a good one, so that a driver which dies in the middle leaves it behind.
+CREATE TABLE troubles (
+    phase bytea PRIMARY KEY,
+    attempts integer NOT NULL,
+    reason text NOT NULL,  -- the name of an error; empty during the first try
+    next_try double precision NOT NULL
+);
+
+-- A phase whose helper gave no answer, and when it is asked again.
+CREATE TABLE errands (
+    phase bytea PRIMARY KEY,
+    attempts integer NOT NULL,
+    reason text NOT NULL,  -- the name of the trouble
+    next_try double precision NOT NULL
+);
+
+-- When the try after so many is made: after 5, 10, 20, … seconds, and never more than an hour.
+CREATE FUNCTION next_try_after(attempts integer) RETURNS double precision LANGUAGE sql VOLATILE
+    AS $$ SELECT seconds_now() + least(3600, 5 * power(2, least(attempts, 20) - 1)) $$;
+
+-- When each driver last began to look at everything.
+CREATE TABLE drivers (
+    owner text PRIMARY KEY,
+    turned double precision NOT NULL
+);
+
+-- What is counted over all drivers, for good.
+CREATE TABLE tallies (
+    name text PRIMARY KEY,
+    count bigint NOT NULL
+);
+
+-- Readiness writes here: one row, to see whether anything can be written.
+CREATE TABLE readiness (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one),
+    written double precision NOT NULL
+);
+
+-- Keyed hashes of the files with which this database is served, never what is in them.
+CREATE TABLE credentials (
+    file text PRIMARY KEY,
+    fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32)
+);
+
+CREATE TABLE operators (
+    name text PRIMARY KEY,
+    role text NOT NULL CHECK (role IN ('viewer', 'operator', 'admin')),
+    token_hash bytea NOT NULL UNIQUE CHECK (octet_length(token_hash) = 32),
+    created double precision NOT NULL DEFAULT seconds_now()
+);
+
+-- Browsers in which an operator has signed in. The secret is the browser's cookie; only its hash is
+-- here. A session holds as long as the token that began it: a rotated token is nobody's.
+CREATE TABLE sessions (
+    secret_hash bytea PRIMARY KEY CHECK (octet_length(secret_hash) = 32),
+    token_hash bytea NOT NULL CHECK (octet_length(token_hash) = 32),
+    ends double precision NOT NULL
+);
+
+-- Who did what; written in the transaction that does it. Never a secret, never a phone's key.
+CREATE TABLE audit (
+    entry bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at double precision NOT NULL DEFAULT seconds_now(),
+    operator text NOT NULL,
+    action text NOT NULL,
+    subject text NOT NULL,
+    detail text NOT NULL
+);
+
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the audit log is only added to';
+END $$;
+CREATE TRIGGER only_added_to BEFORE UPDATE OR DELETE OR TRUNCATE ON audit
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
