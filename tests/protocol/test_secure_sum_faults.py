@@ -328,7 +328,7 @@ def test_a_ciphertext_opens_for_its_own_sum_sender_and_recipient_only() -> None:
     def opened(ciphertexts: tuple[bytes, ...]) -> set[int]:
         copy = type(current.participants[0]).restore(current.participants[0].save())
         copy.answer(replace(task, ciphertexts=ciphertexts))
-        return set(msgspec.msgpack.decode(copy.save(), strict=False)["held"])
+        return set(msgspec.msgpack.decode(copy.save(), strict=False)["shares"])
 
     assert opened(task.ciphertexts) == set(task.senders)
     assert opened(swapped) == set(task.senders[2:])
@@ -501,7 +501,7 @@ def test_a_second_list_is_refused_and_no_neighbour_is_opened_twice(
 ) -> None:
     current, task = masked
     participant = current.participants[0]
-    held = msgspec.msgpack.decode(participant.save(), strict=False)["held"]
+    held = msgspec.msgpack.decode(participant.save(), strict=False)["shares"]
     answer = participant.answer(task)
     listed = task.survivors + task.dropped
     for them, share in zip(listed, shares_in(answer), strict=True):
@@ -524,7 +524,7 @@ def test_whatever_a_server_asks_it_never_sees_both_shares_of_a_neighbour() -> No
     answered = 0
     for phone in EVERYONE:
         participant = current.participants[phone]
-        held = msgspec.msgpack.decode(participant.save(), strict=False)["held"]
+        held = msgspec.msgpack.decode(participant.save(), strict=False)["shares"]
         assert len(held) == PHONES - 1
         sent = b""
         for _ in range(30):

@@ -87,6 +87,7 @@ def test_a_phase_keeps_merged_candidates(votes: tuple[int, ...], kept: tuple[int
         step="centroid vote: unmask",
         deadline=0.0,
         centroids=Matrix.of(places),
+        inputs={CENTROID_VOTE: 500},
     )
     phase.take_total(CENTROID_VOTE, np.array(votes))
     assert phase.top == kept

@@ -59,7 +59,7 @@ def test_a_phase_by_two_operators_is_refused_at_start_where_there_is_no_helper(
     asked = StartPhase(parameters=parameters, anyway=True)
     refused = problem_of(server.order(PHASES, asked), 422, "invalid-parameters")
     assert "this server has no helper" in refused.detail
-    assert body_of(server.read(TWO_OPERATORS), TwoOperators) == TwoOperators()
+    assert body_of(server.read(TWO_OPERATORS), TwoOperators) == TwoOperators(leader="", helper="")
     assert "Two operators" not in server.read("/").text
 
 

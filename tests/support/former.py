@@ -33,7 +33,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import psycopg
-from earshot_simulations.phases.routes import Settings
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -60,7 +59,7 @@ from earshot_server.store.database import Database
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 from earshot_simulations.phases.report import write as write_run
-from earshot_simulations.phases.settings import PolicyChoice, SummationChoice
+from earshot_simulations.phases.settings import PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from support.api_caller import Caller, Server
 from support.parameters import learning_parameters, statistics_parameters

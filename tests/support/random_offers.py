@@ -130,14 +130,14 @@ class Drawn:
         return {name: drawn[name]() for name in names} | {"any_delta": self.chance(0.2)}
 
     def ledger(self) -> list[Case]:
-        """Phases of former days, some of which lie in the future, or are of no day."""
+        """Phases of former days, some of which lie in the future."""
         entries: list[Case] = []
         spenders = self.random.choice((0, 0, 3, 12, 40, 80))
         ages = sorted((self.random.randrange(0, 800) for _ in range(spenders)), reverse=True)
         for age in ages:
-            day: date | None = TODAY - timedelta(days=age)
+            day = TODAY - timedelta(days=age)
             if self.chance(0.05):
-                day = self.random.choice((None, TODAY + timedelta(days=40)))
+                day = TODAY + timedelta(days=40)
             spent = Drawn(self.random)
             spent.fine = True
             expenses = spent.parameters()[0].expenses(1)
@@ -204,7 +204,7 @@ class Drawn:
             sums=self.one((0, 1, 2, 3), (4, -1)),
             cells_noise=self.one((self.between(3.0, 60.0),), (1e-9, 1e-10, 1e9, 2e9, math.inf)),
             labels_noise=self.one((self.between(3.0, 60.0),), (0.0, 1e-3, -5.0, math.nan)),
-            rows=self.one((4, len(rows_of(hierarchy))), (None, 5, 2, 100_000)),
+            rows=self.one((4, len(rows_of(hierarchy))), (5, 2, 100_000)),
             kinds=self.one((1, 1, 3), (0, 17)),
             delta=self.one((1e-6, 1e-8), (2e-6, 1e-5, 0.0, 1.0)),
             **common,

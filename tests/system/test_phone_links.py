@@ -155,7 +155,7 @@ def test_a_terminal_shows_the_code_to_a_camera(
 
 
 def test_without_a_helper_no_code_is_signed() -> None:
-    server = Operator(TwoOperators())
+    server = Operator(TwoOperators(leader="", helper=""))
     with pytest.raises(InvalidInputError, match="--helper"):
         invite.invite(phone_page=PAGE, connection=server)  # type: ignore[arg-type]
     assert server.signed == []

@@ -279,6 +279,15 @@ class Coordinator:
         self._store.replace(self._phase, *written(present), keep_answers=keep)
         return True
 
+    def check(self) -> None:
+        """Read the phase, so that an obstacle shows before its step is due.
+
+        Raises:
+            NoOperatorKeysError: Its sum is by two operators, and this process has no helper.
+        """
+        if not self._store.present_step(self._phase).over:
+            self._read()
+
     def _take_over(self) -> Present:
         """Return the phase, to be changed: if the change is not kept, it has to be read again."""
         present, self._present = self._read(), None

@@ -187,6 +187,7 @@ class Driver:
         coordinator = self._coordinators.get(phase)
         if coordinator is None:
             coordinator = Coordinator(self._store, self._discovery, phase, leading=self._leading)
+            coordinator.check()
             self._coordinators[phase] = coordinator
         before, began = coordinator.step, time.monotonic()
         moved = coordinator.advance(now, self._database.now)
