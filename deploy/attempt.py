@@ -1,4 +1,4 @@
-"""Start the server that runs this Python once, in an empty folder, and see that it is ready."""
+"""Start the installed server once, in an empty folder, and check that it becomes ready."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from earshot_protocol.connecting import connection
 
 PATIENCE = 300.0
-"""Seconds until it is ready, or has stopped: a slow disk makes a database in a minute."""
+"""Seconds until it is ready, or has stopped: on a slow disk, a database takes a minute."""
 
 
 def main(folder: Path) -> None:
@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
 
 
 def await_ready(server: subprocess.Popen[str]) -> None:
-    """Return when it is; exit if it ends before, or takes too long."""
+    """Return when the server is ready; exit if it ends before, or takes too long."""
     assert server.stdout is not None  # noqa: S101 - it is a pipe
     line = server.stdout.readline()
     address = next((word for word in line.split() if word.startswith("http://")), None)

@@ -11,7 +11,7 @@ usage() {
 Usage: deploy/install.sh [OPTION]...
 
 Installs the Earshot server from this folder, or upgrades it, and shows that it starts. As root it
-is a system service with an account of its own, otherwise a service of yours.
+is a system service with its own account, otherwise a service of your user.
 
                   as root                    otherwise
   --prefix DIR    /opt/earshot               ~/.local/share/earshot     programs and settings
@@ -20,7 +20,7 @@ is a system service with an account of its own, otherwise a service of yours.
   --user NAME     earshot                    -                          runs it; made if missing
   --wheel FILE    install this wheel instead of building one from this folder
   --python FILE   the Python to use, 3.11 or later
-  --no-service    leave systemd alone: no unit is written
+  --no-service    do not touch systemd: no unit is written
 
 Packages come in the exact versions of deploy/requirements.lock, from wherever pip is configured to
 look (PIP_INDEX_URL, PIP_FIND_LINKS, PIP_NO_INDEX). Data and settings are never overwritten.
@@ -75,14 +75,14 @@ while [ $# -gt 0 ]; do
 done
 [ "$(id -u)" -eq 0 ] || [ -z "$account" ] || fail "--user is for root: you install for yourself"
 for folder in "$prefix" "$data" "$units"; do
-    # systemd, shell and sed read these names; and what would be quoted right in all three?
+    # systemd, shell and sed read these names, and quote differently.
     [[ $folder =~ ^/[A-Za-z0-9_./+:@-]+$ ]] \
         || fail "$folder: choose a path of letters, digits and . _ + : @ -"
 done
 
 # ------------------------------------------------------------------------------------- account
 
-as_service() { # run a command as whoever runs the server
+as_service() { # run a command as the account of the server
     if [ -z "$account" ]; then
         (cd / && "$@")
     else
@@ -115,13 +115,13 @@ fi
 
 # ------------------------------------------------------------------------------------ packages
 
-# An upgrade that fails leaves what was there before it, and running if it ran.
+# A failed upgrade restores the former programs, and restarts the service if it ran.
 running=no kept='' building=''
 finish() {
     if [ -n "$kept" ]; then
         rm -rf "$prefix/venv"
         mv "$kept" "$prefix/venv"
-        say "the programs are those of before"
+        say "the former programs were restored"
     fi
     rm -rf "$building" "$prefix/venv.before"
     [ "$running" = yes ] || return 0
@@ -186,7 +186,7 @@ fi
 # --------------------------------------------------------------------------------- does it start?
 
 attempt=$(as_service mktemp -d)
-say "starting it once, with a database that is thrown away …"
+say "starting it once, with a temporary database …"
 # Settings of the real server are not for this one.
 if ! as_service env -u EARSHOT_DATABASE -u EARSHOT_WEB_DATABASE -u EARSHOT_DRIVER_DATABASE \
     "$prefix/venv/bin/python" - "$attempt" \
@@ -212,7 +212,7 @@ if [ "$service" = yes ]; then
 fi
 
 say "installed: $("$prefix/bin/earshot" --version)"
-# Where no systemd runs, or none that hears us, the server is started by hand.
+# Without a systemd that answers, the server is started by hand.
 if [ "$service" = yes ] && [ "$units" = "$own_units" ] \
     && "${systemctl[@]}" daemon-reload 2> /dev/null; then
     "${systemctl[@]}" enable --quiet earshot.service
@@ -224,4 +224,4 @@ else
     became=${account:+setpriv --reuid=$account --regid=$account --init-groups }
     say "start it with:  $became$prefix/bin/earshot serve --data $data"
 fi
-say "then see http://127.0.0.1:8000, user operator, password in $data/operator.token"
+say "then sign in at http://127.0.0.1:8000 with the token in $data/operator.token"

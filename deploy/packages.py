@@ -1,8 +1,8 @@
-"""Install the packages of a lock file beside this Python, and say every few seconds how far it is.
+"""Install the packages of a lock file beside this Python, and print progress every few seconds.
 
     python deploy/packages.py LOCK
 
-Lines and no bar: they can be read in a terminal, in a log and by a person who waits.
+Lines instead of a bar, so that a log shows them, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(lock: Path) -> int:
     pip = subprocess.Popen(  # noqa: S603 - this Python's own pip
         [
             *(sys.executable, "-m", "pip", "--disable-pip-version-check", "install"),
-            # Python compiles what it imports; most of what is installed here it never imports.
+            # Python compiles modules on import, and never imports most of these.
             *("--no-compile", "--progress-bar=off", "--require-hashes", "-r", str(lock)),
         ],
         stdout=subprocess.PIPE,

@@ -315,7 +315,7 @@ def test_an_upgrade_that_fails_leaves_what_was_there_and_running(
     if fails in ("pip", "attempt"):
         assert done.returncode != 0
         assert (version, asked[-1]) == ("old\n", start)
-        assert "the programs are those of before\nthe service was started again\n" in done.stderr
+        assert "the former programs were restored\nthe service was started again\n" in done.stderr
         assert not (home / ".config/systemd/user/earshot.service").exists()
     else:
         assert (version, start in asked) == ("new\n", True)
