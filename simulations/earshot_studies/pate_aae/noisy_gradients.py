@@ -123,7 +123,7 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
 
 def budget_finding(setting: RequestedTraining) -> Finding:
     """Set a budget beside the cost of the noise that is worked out for it."""
-    noise = budgets.dp_sgd(setting.epsilon, _DELTA, setting.clips, setting)
+    noise = budgets.dp_sgd(setting.epsilon, _DELTA, setting.clips, setting.steps, setting.batch)
     rate = setting.batch / setting.clips
     return Finding(
         f"{setting.clips} clips, {setting.batch} in a batch, {setting.steps} steps, noise "
