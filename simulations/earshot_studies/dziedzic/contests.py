@@ -32,9 +32,9 @@ from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
 from earshot_protocol.overriding import override
 
-Numbers = NDArray[np.float64]
-
-ORDERS: Numbers = np.unique(np.concatenate([np.linspace(1.1, 5, 40), np.geomspace(5, 256, 30)]))
+ORDERS: NDArray[np.float64] = np.unique(
+    np.concatenate([np.linspace(1.1, 5, 40), np.geomspace(5, 256, 30)])
+)
 """Orders λ at which divergences are added up: at ε = 20 the best is about 2.5."""
 
 _HARDLY = 1e-6
@@ -47,20 +47,20 @@ class Contest(Protocol):
     def winners(self, sigma: float, generator: np.random.Generator) -> NDArray[np.int64]:
         """Return outcomes 0 or 1, int64 (queries, labels); σ = 0 adds no noise."""
 
-    def claimed(self, sigma: float) -> Numbers:
+    def claimed(self, sigma: float) -> NDArray[np.float64]:
         """Return the claimed cost of each query, (queries, orders).
 
         It is, for each label or over all sets, Theorem 6 of Papernot et al. (2018), or the claim
         whatever the votes if that is less.
         """
 
-    def independently_claimed(self, sigma: float) -> Numbers:
+    def independently_claimed(self, sigma: float) -> NDArray[np.float64]:
         """Return the claimed cost of a query whatever the votes, (orders,)."""
 
-    def exactly(self, sigma: float) -> Numbers:
+    def exactly(self, sigma: float) -> NDArray[np.float64]:
         """Return the cost of each query's published winners by their laws, (queries, orders)."""
 
-    def counted(self, sigma: float) -> Numbers:
+    def counted(self, sigma: float) -> NDArray[np.float64]:
         """Return the cost of the noisy counts of one query, whatever the votes, (orders,)."""
 
     def gap(self) -> float:
@@ -85,7 +85,7 @@ class ByLabel(Contest):
         norm: Norm used to clip ballots: 1 or 2.
     """
 
-    counts: Numbers
+    counts: NDArray[np.float64]
     teachers: int
     tau: float | None = None
     norm: int = 2
@@ -104,7 +104,7 @@ class ByLabel(Contest):
         return self._rule(sigma).outcomes(self.counts, self.teachers, generator.bytes)
 
     @override
-    def claimed(self, sigma: float) -> Numbers:
+    def claimed(self, sigma: float) -> NDArray[np.float64]:
         values, which = np.unique(self.counts, return_inverse=True)
         logs = log_other_winner(np.stack([self.teachers - values, values], axis=1), sigma)
         each = dependent_divergence(logs, sigma, ORDERS)
@@ -115,19 +115,19 @@ class ByLabel(Contest):
         return np.minimum(found, self.independently_claimed(sigma))
 
     @override
-    def independently_claimed(self, sigma: float) -> Numbers:
+    def independently_claimed(self, sigma: float) -> NDArray[np.float64]:
         """Return the claimed cost whatever the votes, "L2-DI" or "L1-DI" with τ, (orders,)."""
         if self.tau is None:
             return claimed_binary(self.counts.shape[1], sigma, ORDERS)
         return claimed_clipped(self.tau, self.norm, sigma, ORDERS)
 
     @override
-    def exactly(self, sigma: float) -> Numbers:
+    def exactly(self, sigma: float) -> NDArray[np.float64]:
         rule = self._rule(sigma)
         return rule.divergences(self.counts, self.teachers, ORDERS, Method.EXACT).answered
 
     @override
-    def counted(self, sigma: float) -> Numbers:
+    def counted(self, sigma: float) -> NDArray[np.float64]:
         rule = self._rule(sigma)
         ballot = rule.ballot(PollForm(self.counts.shape[1], self.teachers))
         return gaussian_divergence(ballot, rule.sigma, ORDERS)
@@ -162,19 +162,19 @@ class BySet(Contest):
         return self._rule(sigma).outcomes(self.votes, generator.bytes)
 
     @override
-    def claimed(self, sigma: float) -> Numbers:
+    def claimed(self, sigma: float) -> NDArray[np.float64]:
         return self._rule(sigma).divergences(self.votes, ORDERS, Method.DEPENDENT).answered
 
     @override
-    def independently_claimed(self, sigma: float) -> Numbers:
+    def independently_claimed(self, sigma: float) -> NDArray[np.float64]:
         return claimed_powerset(sigma, ORDERS)
 
     @override
-    def exactly(self, sigma: float) -> Numbers:
+    def exactly(self, sigma: float) -> NDArray[np.float64]:
         return self._rule(sigma).divergences(self.votes, ORDERS, Method.EXACT).answered
 
     @override
-    def counted(self, sigma: float) -> Numbers:
+    def counted(self, sigma: float) -> NDArray[np.float64]:
         """Return the cost of counts with σ on each: a changed vote leaves one set for another."""
         return claimed_powerset(sigma, ORDERS)
 
@@ -216,7 +216,7 @@ def powerset(ballots: NDArray[np.int8]) -> BySet:
     return BySet(subset_votes(ballots))
 
 
-def answered(divergences: Numbers, epsilon: float, delta: float) -> int:
+def answered(divergences: NDArray[np.float64], epsilon: float, delta: float) -> int:
     """Return the number of successive queries that cost at most ε, by ε = R + ln(1/δ)/(λ − 1).
 
     Args:

@@ -49,8 +49,6 @@ _ALONE = 20
 _RIDGE = 50.0
 """Ridge of a student on noisy counts."""
 
-Numbers = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class PhonesPlan:
@@ -204,18 +202,20 @@ _EFFORTLESS: Row = dict.fromkeys(
 
 def _ideal(
     plan: PhonesPlan, cast: NDArray[np.int8], sigma: float, generator: np.random.Generator
-) -> Numbers:
+) -> NDArray[np.float64]:
     """Draw shares of those who stay, with the noise that they add, by the law of the sum."""
     gone = generator.choice(plan.phones, int(plan.sums.vanishing * plan.phones), replace=False)
     stay = np.delete(cast, gone, axis=0)
     rate = sigma**2 / 2 * len(stay) / plan.participants.honest_survivors
     shape = cast.shape[1:]
     noise = generator.poisson(rate, shape) - generator.poisson(rate, shape)
-    counts: Numbers = stay.sum(axis=0, dtype=np.int64) + noise
+    counts: NDArray[np.float64] = stay.sum(axis=0, dtype=np.int64) + noise
     return counts / len(stay)
 
 
-def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[Numbers, Row]:
+def _real(
+    plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float
+) -> tuple[NDArray[np.float64], Row]:
     """Run the tally of `earshot pate label --tally federated`; return its shares and effort."""
     folder = plan.work / f"sum-{seed}"
     folder.mkdir(exist_ok=True)
@@ -243,7 +243,12 @@ def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> 
 
 
 def _row(
-    plan: PhonesPlan, seed: int, name: str, people: PhoneOutputs, shares: Numbers, effort: Row
+    plan: PhonesPlan,
+    seed: int,
+    name: str,
+    people: PhoneOutputs,
+    shares: NDArray[np.float64],
+    effort: Row,
 ) -> Row:
     """Score answers, and a student of them, by shares of the phones (samples, labels)."""
     answered = _right(people.queries.truth, shares, shares > plan.threshold)
@@ -259,11 +264,13 @@ def _row(
     return {"tally": name, "seed": seed, **answered, **renamed, **effort}
 
 
-def _student(features: NDArray[np.floating], shares: Numbers, asked: NDArray[Any]) -> Numbers:
+def _student(
+    features: NDArray[np.floating], shares: NDArray[np.float64], asked: NDArray[Any]
+) -> NDArray[np.float64]:
     found = answers(
         features[None].astype(np.float64), shares[None], asked.astype(np.float64), _RIDGE
     )
-    first: Numbers = found[0]
+    first: NDArray[np.float64] = found[0]
     return first
 
 

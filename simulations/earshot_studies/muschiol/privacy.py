@@ -122,9 +122,6 @@ def fits() -> list[Row]:
 _FORMULAS = ("λ/2σ_c² asked", "3λ/2σ_c² unanswered", "3λ/2σ_c² asked")
 
 
-Numbers = NDArray[np.float64]
-Passing = NDArray[np.bool_]
-
 GRID = "grid"
 """Value of th_e for a threshold of a public grid, chosen by Gumbel noise."""
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
@@ -157,8 +154,8 @@ class SampleVotes:
         teachers: Number of teachers, M.
     """
 
-    votes: Numbers
-    cut: Numbers
+    votes: NDArray[np.float64]
+    cut: NDArray[np.float64]
     truth: NDArray[np.int8]
     teachers: int
 
@@ -181,10 +178,10 @@ class MeanDivergences(NamedTuple):
         answered: Divergences of its answer, (orders,).
     """
 
-    asked: Numbers
-    answered: Numbers
+    asked: NDArray[np.float64]
+    answered: NDArray[np.float64]
 
-    def of(self, answers: int, passed: float) -> Numbers:
+    def of(self, answers: int, passed: float) -> NDArray[np.float64]:
         """Return the divergences of some answers, where this share of queries is answered."""
         return answers * (self.answered + self.asked / passed)
 
@@ -282,7 +279,7 @@ def _claimed(
     }
 
 
-def _as_printed(divergences: Numbers) -> float:
+def _as_printed(divergences: NDArray[np.float64]) -> float:
     return epsilon(divergences, muschiol.ORDERS, muschiol.DELTA, classic=True)[0]
 
 
@@ -329,7 +326,7 @@ def sound(
     passed = outcomes[:, 0] != NONE
     found: Row = {"sound_share": float(passed.mean())}
     found |= _right("sound", ensemble.truth[passed], outcomes[passed] == 1)
-    wanted: list[tuple[str, ThresholdRule, Numbers, Unit]] = [
+    wanted: list[tuple[str, ThresholdRule, NDArray[np.float64], Unit]] = [
         ("left_out", own, ensemble.cut, Unit.PHONE)
     ]
     if everything:
@@ -349,7 +346,12 @@ def sound(
 
 
 def _sound_cost(
-    own: ThresholdRule, teachers: int, votes: Numbers, passed: Passing, method: Method, unit: Unit
+    own: ThresholdRule,
+    teachers: int,
+    votes: NDArray[np.float64],
+    passed: NDArray[np.bool_],
+    method: Method,
+    unit: Unit,
 ) -> MeanDivergences:
     table = votes[:1] if method is Method.INDEPENDENT else votes
     each = own.divergences(table, teachers, ORDERS, method, unit)
@@ -386,7 +388,7 @@ def distribution(ensemble: SampleVotes, threshold: str, seed: int) -> Iterator[R
         yield row
 
 
-def _right(name: str, truth: NDArray[np.int8], named: Passing) -> Row:
+def _right(name: str, truth: NDArray[np.int8], named: NDArray[np.bool_]) -> Row:
     found = scores(truth, named)
     return {
         f"macro_f1_{name}": found.macro_f1,

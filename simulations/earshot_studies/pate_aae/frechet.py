@@ -22,8 +22,6 @@ from earshot_studies.pate_aae.public_embedding import NOTE
 SAMPLES_PER_DIMENSION = 10
 """Least samples per dimension; with fewer, a covariance is mostly chance."""
 
-Numbers = NDArray[np.float64]
-
 
 class TooFewSamplesError(InvalidInputError):
     """There are fewer than ten samples for each dimension of an embedding."""
@@ -48,7 +46,7 @@ class Fidelity:
     note: str = NOTE
 
 
-def distance(some: Numbers, others: Numbers) -> float:
+def distance(some: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     """Return the squared Fréchet distance of the normal laws of two sets.
 
     Args:
@@ -72,7 +70,12 @@ def distance(some: Numbers, others: Numbers) -> float:
     )
 
 
-def of_laws(mean: Numbers, covariance: Numbers, other_mean: Numbers, other: Numbers) -> float:
+def of_laws(
+    mean: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    other_mean: NDArray[np.float64],
+    other: NDArray[np.float64],
+) -> float:
     """Return ‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal laws.
 
     Args:
@@ -91,7 +94,9 @@ def of_laws(mean: Numbers, covariance: Numbers, other_mean: Numbers, other: Numb
     return apart + max(0.0, spread)
 
 
-def fidelity(real: Numbers, generated: Numbers, splits: int = 10, seed: int = 0) -> Fidelity:
+def fidelity(
+    real: NDArray[np.float64], generated: NDArray[np.float64], splits: int = 10, seed: int = 0
+) -> Fidelity:
     """Return distances over random halves of the real clips, with sets of one size.
 
     Each split shuffles the real clips and the samples, and compares one half of the clips with the
@@ -128,7 +133,9 @@ def fidelity(real: Numbers, generated: Numbers, splits: int = 10, seed: int = 0)
     return Fidelity(estimate(far), estimate(near), size, clips.shape[1])
 
 
-def _checked(name: str, embeddings: Numbers, halves: bool = False) -> Numbers:
+def _checked(
+    name: str, embeddings: NDArray[np.float64], halves: bool = False
+) -> NDArray[np.float64]:
     table = np.asarray(embeddings)
     if table.ndim != 2 or not table.shape[1] or table.dtype.kind != "f":
         raise InvalidInputError(
