@@ -30,11 +30,10 @@ from earshot_models.votes.rules.powerset import PowersetRule
 from earshot_models.votes.rules.tau import TauRule
 from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.overriding import override
 
-ORDERS: NDArray[np.float64] = np.unique(
-    np.concatenate([np.linspace(1.1, 5, 40), np.geomspace(5, 256, 30)])
-)
+ORDERS: Numbers = np.unique(np.concatenate([np.linspace(1.1, 5, 40), np.geomspace(5, 256, 30)]))
 """Orders λ at which divergences are added up: at ε = 20 the best is about 2.5."""
 
 _HARDLY = 1e-6
@@ -47,20 +46,20 @@ class Contest(Protocol):
     def winners(self, sigma: float, generator: np.random.Generator) -> NDArray[np.int64]:
         """Return outcomes 0 or 1, int64 (queries, labels); σ = 0 adds no noise."""
 
-    def claimed(self, sigma: float) -> NDArray[np.float64]:
+    def claimed(self, sigma: float) -> Numbers:
         """Return the claimed cost of each query, (queries, orders).
 
         It is, for each label or over all sets, Theorem 6 of Papernot et al. (2018), or the claim
         whatever the votes if that is less.
         """
 
-    def independently_claimed(self, sigma: float) -> NDArray[np.float64]:
+    def independently_claimed(self, sigma: float) -> Numbers:
         """Return the claimed cost of a query whatever the votes, (orders,)."""
 
-    def exactly(self, sigma: float) -> NDArray[np.float64]:
+    def exactly(self, sigma: float) -> Numbers:
         """Return the cost of each query's published winners by their laws, (queries, orders)."""
 
-    def counted(self, sigma: float) -> NDArray[np.float64]:
+    def counted(self, sigma: float) -> Numbers:
         """Return the cost of the noisy counts of one query, whatever the votes, (orders,)."""
 
     def gap(self) -> float:
@@ -85,7 +84,7 @@ class ByLabel(Contest):
         norm: Norm used to clip ballots: 1 or 2.
     """
 
-    counts: NDArray[np.float64]
+    counts: Numbers
     teachers: int
     tau: float | None = None
     norm: int = 2
@@ -104,7 +103,7 @@ class ByLabel(Contest):
         return self._rule(sigma).outcomes(self.counts, self.teachers, generator.bytes)
 
     @override
-    def claimed(self, sigma: float) -> NDArray[np.float64]:
+    def claimed(self, sigma: float) -> Numbers:
         values, which = np.unique(self.counts, return_inverse=True)
         logs = log_other_winner(np.stack([self.teachers - values, values], axis=1), sigma)
         each = dependent_divergence(logs, sigma, ORDERS)
@@ -115,19 +114,19 @@ class ByLabel(Contest):
         return np.minimum(found, self.independently_claimed(sigma))
 
     @override
-    def independently_claimed(self, sigma: float) -> NDArray[np.float64]:
+    def independently_claimed(self, sigma: float) -> Numbers:
         """Return the claimed cost whatever the votes, "L2-DI" or "L1-DI" with τ, (orders,)."""
         if self.tau is None:
             return claimed_binary(self.counts.shape[1], sigma, ORDERS)
         return claimed_clipped(self.tau, self.norm, sigma, ORDERS)
 
     @override
-    def exactly(self, sigma: float) -> NDArray[np.float64]:
+    def exactly(self, sigma: float) -> Numbers:
         rule = self._rule(sigma)
         return rule.divergences(self.counts, self.teachers, ORDERS, Method.EXACT).answered
 
     @override
-    def counted(self, sigma: float) -> NDArray[np.float64]:
+    def counted(self, sigma: float) -> Numbers:
         rule = self._rule(sigma)
         ballot = rule.ballot(PollForm(self.counts.shape[1], self.teachers))
         return gaussian_divergence(ballot, rule.sigma, ORDERS)
@@ -162,19 +161,19 @@ class BySet(Contest):
         return self._rule(sigma).outcomes(self.votes, generator.bytes)
 
     @override
-    def claimed(self, sigma: float) -> NDArray[np.float64]:
+    def claimed(self, sigma: float) -> Numbers:
         return self._rule(sigma).divergences(self.votes, ORDERS, Method.DEPENDENT).answered
 
     @override
-    def independently_claimed(self, sigma: float) -> NDArray[np.float64]:
+    def independently_claimed(self, sigma: float) -> Numbers:
         return claimed_powerset(sigma, ORDERS)
 
     @override
-    def exactly(self, sigma: float) -> NDArray[np.float64]:
+    def exactly(self, sigma: float) -> Numbers:
         return self._rule(sigma).divergences(self.votes, ORDERS, Method.EXACT).answered
 
     @override
-    def counted(self, sigma: float) -> NDArray[np.float64]:
+    def counted(self, sigma: float) -> Numbers:
         """Return the cost of counts with σ on each: a changed vote leaves one set for another."""
         return claimed_powerset(sigma, ORDERS)
 
@@ -227,17 +226,15 @@ class LimitedVotes(SubsetVotes):
     largest: int
 
     @property
-    def log_uncast(self) -> NDArray[np.float64]:
+    def log_uncast(self) -> Numbers:
         """Logarithm of the number of the Σ C(k, i), i ≤ v, sets without votes; −∞ for none."""
         every = sum(math.comb(self.labels, size) for size in range(self.largest + 1))
         with np.errstate(divide="ignore"):
-            logs: NDArray[np.float64] = np.log((every - self.cast).astype(np.float64))
+            logs: Numbers = np.log((every - self.cast).astype(np.float64))
         return logs
 
 
-def limited_votes(
-    ballots: NDArray[np.int8], probabilities: NDArray[np.float64], largest: int
-) -> LimitedVotes:
+def limited_votes(ballots: NDArray[np.int8], probabilities: Numbers, largest: int) -> LimitedVotes:
     """Count ballots, reduced to their likeliest labels if they have more than a set may have.
 
     Args:
@@ -251,7 +248,7 @@ def limited_votes(
     return LimitedVotes(votes.sets, votes.counts, votes.starts, largest)
 
 
-def answered(divergences: NDArray[np.float64], epsilon: float, delta: float) -> int:
+def answered(divergences: Numbers, epsilon: float, delta: float) -> int:
     """Return the number of successive queries that cost at most ε, by ε = R + ln(1/δ)/(λ − 1).
 
     Args:

@@ -23,6 +23,7 @@ from earshot_models.votes.tally.labelling import LabellingRequest, run
 from earshot_models.votes.tally.secure_sums import TeacherCrowd as Participants
 from earshot_models.votes.tally.tallies import Counter, SumSettings
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress, silent
@@ -202,20 +203,18 @@ _EFFORTLESS: Row = dict.fromkeys(
 
 def _ideal(
     plan: PhonesPlan, cast: NDArray[np.int8], sigma: float, generator: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Numbers:
     """Draw shares of those who stay, with the noise that they add, by the law of the sum."""
     gone = generator.choice(plan.phones, int(plan.sums.vanishing * plan.phones), replace=False)
     stay = np.delete(cast, gone, axis=0)
     rate = sigma**2 / 2 * len(stay) / plan.participants.honest_survivors
     shape = cast.shape[1:]
     noise = generator.poisson(rate, shape) - generator.poisson(rate, shape)
-    counts: NDArray[np.float64] = stay.sum(axis=0, dtype=np.int64) + noise
+    counts: Numbers = stay.sum(axis=0, dtype=np.int64) + noise
     return counts / len(stay)
 
 
-def _real(
-    plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float
-) -> tuple[NDArray[np.float64], Row]:
+def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[Numbers, Row]:
     """Run the tally of `earshot pate label --tally federated`; return its shares and effort."""
     folder = plan.work / f"sum-{seed}"
     folder.mkdir(exist_ok=True)
@@ -247,7 +246,7 @@ def _row(
     seed: int,
     name: str,
     people: PhoneOutputs,
-    shares: NDArray[np.float64],
+    shares: Numbers,
     effort: Row,
 ) -> Row:
     """Score answers, and a student of them, by shares of the phones (samples, labels)."""
@@ -264,13 +263,11 @@ def _row(
     return {"tally": name, "seed": seed, **answered, **renamed, **effort}
 
 
-def _student(
-    features: NDArray[np.floating], shares: NDArray[np.float64], asked: NDArray[Any]
-) -> NDArray[np.float64]:
+def _student(features: NDArray[np.floating], shares: Numbers, asked: NDArray[Any]) -> Numbers:
     found = answers(
         features[None].astype(np.float64), shares[None], asked.astype(np.float64), _RIDGE
     )
-    first: NDArray[np.float64] = found[0]
+    first: Numbers = found[0]
     return first
 
 

@@ -19,6 +19,7 @@ from earshot_models.votes.rules.gnthreshold import GNThresholdRule
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
 from earshot_models.votes.rules.grid_threshold import GridRule
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.teacher_ballots import NONE
@@ -154,8 +155,8 @@ class SampleVotes:
         teachers: Number of teachers, M.
     """
 
-    votes: NDArray[np.float64]
-    cut: NDArray[np.float64]
+    votes: Numbers
+    cut: Numbers
     truth: NDArray[np.int8]
     teachers: int
 
@@ -178,10 +179,10 @@ class MeanDivergences(NamedTuple):
         answered: Divergences of its answer, (orders,).
     """
 
-    asked: NDArray[np.float64]
-    answered: NDArray[np.float64]
+    asked: Numbers
+    answered: Numbers
 
-    def of(self, answers: int, passed: float) -> NDArray[np.float64]:
+    def of(self, answers: int, passed: float) -> Numbers:
         """Return the divergences of some answers, where this share of queries is answered."""
         return answers * (self.answered + self.asked / passed)
 
@@ -279,7 +280,7 @@ def _claimed(
     }
 
 
-def _as_printed(divergences: NDArray[np.float64]) -> float:
+def _as_printed(divergences: Numbers) -> float:
     return epsilon(divergences, muschiol.ORDERS, muschiol.DELTA, classic=True)[0]
 
 
@@ -326,7 +327,7 @@ def sound(
     passed = outcomes[:, 0] != NONE
     found: Row = {"sound_share": float(passed.mean())}
     found |= _right("sound", ensemble.truth[passed], outcomes[passed] == 1)
-    wanted: list[tuple[str, ThresholdRule, NDArray[np.float64], Unit]] = [
+    wanted: list[tuple[str, ThresholdRule, Numbers, Unit]] = [
         ("left_out", own, ensemble.cut, Unit.PHONE)
     ]
     if everything:
@@ -348,7 +349,7 @@ def sound(
 def _sound_cost(
     own: ThresholdRule,
     teachers: int,
-    votes: NDArray[np.float64],
+    votes: Numbers,
     passed: NDArray[np.bool_],
     method: Method,
     unit: Unit,

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.pate_aae.public_embedding import NOTE
@@ -46,7 +46,7 @@ class Fidelity:
     note: str = NOTE
 
 
-def distance(some: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+def distance(some: Numbers, others: Numbers) -> float:
     """Return the squared Fréchet distance of the normal laws of two sets.
 
     Args:
@@ -71,10 +71,10 @@ def distance(some: NDArray[np.float64], others: NDArray[np.float64]) -> float:
 
 
 def of_laws(
-    mean: NDArray[np.float64],
-    covariance: NDArray[np.float64],
-    other_mean: NDArray[np.float64],
-    other: NDArray[np.float64],
+    mean: Numbers,
+    covariance: Numbers,
+    other_mean: Numbers,
+    other: Numbers,
 ) -> float:
     """Return ‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal laws.
 
@@ -94,9 +94,7 @@ def of_laws(
     return apart + max(0.0, spread)
 
 
-def fidelity(
-    real: NDArray[np.float64], generated: NDArray[np.float64], splits: int = 10, seed: int = 0
-) -> Fidelity:
+def fidelity(real: Numbers, generated: Numbers, splits: int = 10, seed: int = 0) -> Fidelity:
     """Return distances over random halves of the real clips, with sets of one size.
 
     Each split shuffles the real clips and the samples, and compares one half of the clips with the
@@ -133,9 +131,7 @@ def fidelity(
     return Fidelity(estimate(far), estimate(near), size, clips.shape[1])
 
 
-def _checked(
-    name: str, embeddings: NDArray[np.float64], halves: bool = False
-) -> NDArray[np.float64]:
+def _checked(name: str, embeddings: Numbers, halves: bool = False) -> Numbers:
     table = np.asarray(embeddings)
     if table.ndim != 2 or not table.shape[1] or table.dtype.kind != "f":
         raise InvalidInputError(

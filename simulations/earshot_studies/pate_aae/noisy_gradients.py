@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earshot_protocol.arrays import Numbers
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import (
     EXACT,
@@ -24,7 +25,6 @@ from earshot_simulations.auditing.findings import (
     Technique,
     p_said,
 )
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.sampling import (
     CONFIDENCE,
     Outcome,
