@@ -181,7 +181,7 @@ def test_clips_sampled_too_often_are_seen() -> None:
 
 @pytest.mark.slow
 def test_the_study_shows_what_holds_and_catches_every_planted_fault() -> None:
-    outcome = audited_training.reproduce(TRIALS, 0, silent)
+    outcome = audited_training.reproduce(5 * TRIALS, 0, silent)
     verdicts = {of: [row["verdict"] for row in outcome.rows if row["of"] == of] for of in OF}
     assert verdicts == {"training": ["holds"] * 14, "planted": ["caught"] * 10}
     for row in outcome.rows:
