@@ -22,8 +22,6 @@ _CLOTH_FLOOR = 10 ** (-30 / 20)
 _COMPANDING = 255.0
 _QUIET = 1e-6
 
-_Sound = NDArray[np.float32]
-
 
 @cache
 def rooms(rate: int) -> NDArray[np.complex64]:
@@ -67,7 +65,7 @@ def cloth(knee: float, rate: int) -> NDArray[np.float32]:
     return np.asarray(response, dtype=np.float32)
 
 
-def companded(sound: _Sound, bits: int) -> _Sound:
+def companded(sound: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
     """Return a second as a telephone codec does, quantized on the µ-law scale (ITU-T G.711).
 
     Args:

@@ -18,9 +18,8 @@ import pytest
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.benchmarks.api import benchmark, phones, usage
 from earshot_simulations.benchmarks.api.benchmark import Setup
-from earshot_simulations.benchmarks.api.enrolment import enrol
 from earshot_simulations.benchmarks.api.report import table
-from earshot_simulations.benchmarks.api.server import complaints
+from earshot_simulations.benchmarks.api.server import complaints, enrol
 
 SETUP = Setup(
     phones=100,

@@ -16,9 +16,8 @@ from support.command import earshot
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.benchmarks import phase
-from earshot_simulations.benchmarks.extrapolation import extrapolated
 from earshot_simulations.benchmarks.failure import BenchmarkError
-from earshot_simulations.benchmarks.growth import growth
+from earshot_simulations.benchmarks.growth import extrapolated, growth
 from earshot_simulations.benchmarks.phase_picture import draw
 from earshot_simulations.phases.run import PHASE_FAILED, Run
 from earshot_simulations.phases.settings import Discovery, EngineChoice, Settings, SummationChoice

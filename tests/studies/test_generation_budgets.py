@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import mpmath
 import pytest
@@ -15,12 +14,6 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_studies.pate_aae import budgets
 
 DELTA = 1e-5
-
-
-@dataclass(frozen=True)
-class Batches:
-    steps: int
-    batch: int
 
 
 def gaussian_delta(ratio: float, epsilon: float) -> mpmath.mpf:
@@ -108,7 +101,7 @@ def test_laplace_noise_is_nearly_the_least_that_pure_privacy_allows(
 )
 def test_one_batch_has_the_least_noise_that_keeps_the_budget(epsilon: float, rate: float) -> None:
     clips = 1000
-    noise = budgets.dp_sgd(epsilon, DELTA, clips, Batches(1, round(rate * clips)))
+    noise = budgets.dp_sgd(epsilon, DELTA, clips, 1, round(rate * clips))
     assert sampled_delta(noise, rate, epsilon) <= DELTA
     assert sampled_delta(noise - 0.01, rate, epsilon) > DELTA
 
@@ -117,7 +110,7 @@ def test_one_batch_has_the_least_noise_that_keeps_the_budget(epsilon: float, rat
 def test_many_batches_cost_no_more_than_renyi_divergences_say_and_not_much_less(
     epsilon: float,
 ) -> None:
-    noise = budgets.dp_sgd(epsilon, DELTA, 1800, Batches(300, 64))
+    noise = budgets.dp_sgd(epsilon, DELTA, 1800, 300, 64)
     accountant = RdpAccountant()
     event = PoissonSampledDpEvent(64 / 1800, GaussianDpEvent(noise))
     accountant.compose(SelfComposedDpEvent(event, 300))
@@ -160,4 +153,4 @@ def test_training_without_a_budget_is_refused(
     epsilon: float, delta: float, clips: int, batch: int, said: str
 ) -> None:
     with pytest.raises(InvalidParametersError, match=said):
-        budgets.dp_sgd(epsilon, delta, clips, Batches(10, batch))
+        budgets.dp_sgd(epsilon, delta, clips, 10, batch)

@@ -106,7 +106,7 @@ def test_a_killed_training_goes_on_bit_by_bit(
     path = tmp_path / "checkpoint"
     killed_after(8, monkeypatch, path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert checkpoint.leaves_file.header(path)["done"] == 5
+    assert checkpoint.read_header(path)["done"] == 5
     assert same_bits(train(path).decoder, train(None).decoder)
     assert not list(tmp_path.iterdir())
 

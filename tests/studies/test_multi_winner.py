@@ -16,11 +16,18 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_studies.dziedzic import capc, queries
 from earshot_studies.dziedzic import student as multi_winner_student
-from earshot_studies.dziedzic.contests import ORDERS, BySet, answered, binary, clipped, powerset
+from earshot_studies.dziedzic.contests import (
+    ORDERS,
+    BySet,
+    answered,
+    binary,
+    clipped,
+    limited_votes,
+    powerset,
+)
 from earshot_studies.dziedzic.multi_winner import MixtureStudy, best_noise, ensembles
 from earshot_studies.dziedzic.queries import Allowance, data_independent, figure_1, first_queries
-from earshot_studies.dziedzic.sets import limited_votes
-from earshot_studies.dziedzic.students import DpSgdTraining, private_heads, student
+from earshot_studies.dziedzic.student import DpSgdTraining, private_heads, student
 from earshot_studies.kit.dp_sgd import training_epsilon, training_noise
 from earshot_studies.kit.mixtures.embedding import Mixtures, Part, Size
 from earshot_studies.kit.mixtures.ensembles import Aim

@@ -13,7 +13,7 @@ from scipy import stats
 
 from earshot_protocol.progress import silent
 from earshot_studies.kit import dp_sgd
-from earshot_studies.pate_aae import audited_training, noisy_gradients, training_faults, trainings
+from earshot_studies.pate_aae import audited_training, noisy_gradients, trainings
 from earshot_studies.pate_aae.generators.private_training import PrivateTraining
 from earshot_studies.pate_aae.noisy_gradients import TriedTraining
 from earshot_studies.pate_aae.subsampled_gaussian import (
@@ -139,7 +139,7 @@ def test_real_steps_show_less_than_is_proven_and_not_much_less(tried: TriedTrain
 
 @pytest.mark.parametrize("place", range(5))
 def test_faults_in_gradients_and_noise_are_measured(place: int) -> None:
-    words, tried, parts, times = list(training_faults.gradient_faults())[place]
+    words, tried, parts, times = list(audited_training.gradient_faults())[place]
     found = noisy_gradients.sampled_training(words, tried, times * TRIALS, 0, parts, tried.rate)
     assert found.proven is not None
     assert found.measured.low > 1.05 * found.proven
@@ -153,7 +153,7 @@ def test_sound_steps_are_not_called_a_fault(noise: float) -> None:
 
 
 def test_faults_in_batches_and_keys_are_caught_and_sound_ones_are_not() -> None:
-    assert [each.held for each in training_faults.broken_laws(0)] == [False] * 4
+    assert [each.held for each in audited_training.broken_laws(0)] == [False] * 4
     assert [each.held for each in noisy_gradients.step_law_checks(0)] == [True] * 4
 
 
@@ -170,7 +170,7 @@ def test_generators_follow_from_noisy_gradients_alone_and_no_gradient_is_longer(
 
 @pytest.mark.slow
 def test_clips_that_get_past_gradients_are_caught() -> None:
-    assert not training_faults.shown_clips(0).held
+    assert not audited_training.shown_clips(0).held
 
 
 def test_clips_sampled_too_often_are_seen() -> None:
@@ -181,7 +181,7 @@ def test_clips_sampled_too_often_are_seen() -> None:
 
 @pytest.mark.slow
 def test_the_study_shows_what_holds_and_catches_every_planted_fault() -> None:
-    outcome = audited_training.reproduce(TRIALS, 0, silent)
+    outcome = audited_training.reproduce(5 * TRIALS, 0, silent)
     verdicts = {of: [row["verdict"] for row in outcome.rows if row["of"] == of] for of in OF}
     assert verdicts == {"training": ["holds"] * 14, "planted": ["caught"] * 10}
     for row in outcome.rows:

@@ -32,9 +32,11 @@ from earshot_models.votes.tally.journal import OtherLabellingError
 from earshot_protocol import journal
 from earshot_protocol.errors import EarshotError, InvalidInputError
 from earshot_protocol.keyed_randomness import KEY_BYTES
-from earshot_studies.pate_aae.generators import leaves_file
-from earshot_studies.pate_aae.generators.checkpoint import OtherTrainingError
-from earshot_studies.pate_aae.generators.leaves_file import DamagedFileError
+from earshot_studies.pate_aae.generators.checkpoint import (
+    DamagedFileError,
+    OtherTrainingError,
+    write_arrays,
+)
 
 ALL = [made(item) for item in range(ITEMS)]
 every_owner = pytest.mark.parametrize("owner", RUNS)
@@ -139,7 +141,7 @@ def flipped(path: Path) -> None:
 
 
 def headed(header: dict[str, Any]) -> Callable[[Path], None]:
-    return lambda path: leaves_file.write(path, header, np.zeros(ITEMS, np.int32))
+    return lambda path: write_arrays(path, header, np.zeros(ITEMS, np.int32))
 
 
 BEGUN = {"about": {"name": "a"}, "done": 1, "secret": "00" * KEY_BYTES}

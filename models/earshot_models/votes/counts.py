@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE
 
 _ROUNDING = 1e-3
 """Largest error of the sum of a student's scores: float32 over some thousand classes."""

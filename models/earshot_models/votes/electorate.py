@@ -12,8 +12,9 @@ import numpy.typing as npt
 from earshot_models.votes.counts import checked_counts
 from earshot_models.votes.output_ballots import STEPS, in_steps
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.teacher_ballots import (
-    MOST_CLASSES,
-    NONE,
-    Whole,
-    bits,
-    one_hot,
-)
+from earshot_protocol.voting.teacher_ballots import MOST_CLASSES, NONE, bits, one_hot
 
 CLIPPED_VOTE = 2**10
 """Steps of a whole vote where ballots are clipped to fractions of one."""

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from earshot_models.votes.label_ballots import MOST_LABELS
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.teacher_ballots import Whole, integers
+from earshot_protocol.voting.teacher_ballots import integers
 
 STEPS = 2**8
 """Steps of a whole vote where outputs are probabilities."""

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from earshot_models.votes.electorate import load
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE
 
 _ITERATIONS = 1000
 

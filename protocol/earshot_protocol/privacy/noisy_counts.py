@@ -22,10 +22,9 @@ from decimal import Decimal
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.noise import Size, discrete_gaussian, discrete_laplace
 from earshot_protocol.randomness import RandomBytes
-
-Numbers = npt.NDArray[np.float64]
 
 _BITS = 48
 ODDS = 2.0**-33

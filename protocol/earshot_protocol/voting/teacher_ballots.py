@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 
@@ -24,8 +25,6 @@ NONE = -1
 MOST_CLASSES = 2**16
 """Most classes of one query: entries of one ballot."""
 MOST_WEIGHT = 2**10
-
-Whole = npt.NDArray[np.int64]
 
 
 class Ballot(Protocol):

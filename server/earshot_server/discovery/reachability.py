@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import finite_rows
 
 if TYPE_CHECKING:
     from earshot_server.discovery.prim import Left
 
-Numbers = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 _BATCH = 64

@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from earshot_protocol.arrays import Whole
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check
 
 _DEVIATIONS = 6.0
 _ALARM = 2e-9
 """Probability of independent noise beyond `_DEVIATIONS`, on either side."""
-
-Whole = npt.NDArray[np.int64]
 
 
 def together(one: Whole, other: Whole) -> tuple[float, int]:

@@ -16,19 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
 from earshot_protocol.privacy.noise import discrete_laplace
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check
-from earshot_simulations.auditing.laws import Numbers, Sampler
-from earshot_simulations.auditing.streams import (
-    LARGEST_WORD,
-    WORD_BITS,
-    Whole,
-    Words,
-    steered_words,
-)
+from earshot_simulations.auditing.laws import Sampler
+from earshot_simulations.auditing.streams import LARGEST_WORD, WORD_BITS, Words, steered_words
 
 REACH = 9.0
 """Deviations up to which proposals of discrete Gaussian noise are tried: P is 10^-18 beyond."""

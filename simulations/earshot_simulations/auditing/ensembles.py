@@ -41,14 +41,14 @@ from earshot_models.votes.rules.powerset import PowersetRule
 from earshot_models.votes.rules.rule import UNITS, VotingRule
 from earshot_models.votes.rules.tau import TauRule
 from earshot_models.votes.subsets import SubsetVotes
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy.divergences import ORDERS as LEDGER_ORDERS
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.teacher_ballots import Ballot, Whole
+from earshot_protocol.voting.teacher_ballots import Ballot
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.outcomes import (
     Pair,

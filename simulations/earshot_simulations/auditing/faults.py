@@ -26,6 +26,7 @@ from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.rules.binary import BinaryRule
 from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_models.votes.rules.gnthreshold import GNThresholdRule
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
@@ -80,8 +81,6 @@ from earshot_simulations.auditing.whole_phones import (
     small,
     sums_apart,
 )
-
-Whole = npt.NDArray[np.int64]
 
 _SURVIVORS = 900
 _BALLOT = BallotSum(0.5, 3, _SURVIVORS)

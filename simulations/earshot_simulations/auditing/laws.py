@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.keyed_randomness import KEY_BYTES
 from earshot_protocol.privacy.mechanisms import SumMechanism, SumNoise
 from earshot_protocol.randomness import RandomBytes
 from earshot_simulations.auditing.streams import Noted, drawn_again, steered
 
-Numbers = npt.NDArray[np.float64]
 Sampler = Callable[[int, RandomBytes], npt.NDArray[np.int64]]
 """Function that draws a number of integers from a source of bytes."""
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from earshot_client import clustering
 from earshot_client.clustering import GRID, LocalClustering, box_grid, sphere_grid
+from earshot_protocol.arrays import Whole
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
@@ -41,7 +42,6 @@ from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
 from earshot_simulations.auditing.watching import replaced
 
 Points = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 LAPLACE = "discrete_laplace"
 GAUSSIAN = "discrete_gaussian"
@@ -56,7 +56,7 @@ class Draw(NamedTuple):
 
     sampler: str
     scale: float
-    noise: Integers
+    noise: Whole
 
 
 class Shift(NamedTuple):
@@ -81,7 +81,7 @@ class Iteration:
     geometry: Geometry
     draws: list[Draw] = field(default_factory=list)
 
-    def differences(self, steps: Points, others: Points) -> list[Integers]:
+    def differences(self, steps: Points, others: Points) -> list[Whole]:
         """Return by how much a neighbour's numbers are larger than a data set's, for each draw.
 
         Args:
@@ -112,7 +112,7 @@ class Clustering:
     mechanism: LaplaceLloyd | GaussianLloyd
     geometry: Geometry
     dimensions: int
-    samplers: Mapping[str, Callable[..., Integers]] = field(default_factory=dict)
+    samplers: Mapping[str, Callable[..., Whole]] = field(default_factory=dict)
 
     def farthest(self, count: int) -> Points:
         """Return points whose sum is as long as any, (count, dimensions)."""
@@ -144,8 +144,8 @@ class Clustering:
         def watching(name: str) -> Any:
             sample = self.samplers.get(name, getattr(clustering, name))
 
-            def sampler(scale: float, *given: Any) -> Integers:
-                noise: Integers = sample(scale, *given)
+            def sampler(scale: float, *given: Any) -> Whole:
+                noise: Whole = sample(scale, *given)
                 iterations[-1].draws.append(Draw(name, scale, noise))
                 return noise
 
@@ -308,8 +308,8 @@ def _depends_on_noisy_numbers_alone(
         others: Points of the second run.
         random: Source of bytes of the first run's noise.
     """
-    released: list[Integers] = []
-    numbers: dict[tuple[int, ...], Integers] = {}
+    released: list[Whole] = []
+    numbers: dict[tuple[int, ...], Whole] = {}
     sums_before = clustering.cluster_sums
     before = {name: getattr(clustering, name) for name in _SAMPLERS}
 
@@ -319,14 +319,14 @@ def _depends_on_noisy_numbers_alone(
         return result
 
     def noting(name: str) -> Any:
-        def sampler(*given: Any) -> Integers:
-            noise: Integers = before[name](*given)
+        def sampler(*given: Any) -> Whole:
+            noise: Whole = before[name](*given)
             released.append(numbers[noise.shape] + noise)
             return noise
 
         return sampler
 
-    def repeating(scale: float, shape: tuple[int, ...], *given: Any) -> Integers:
+    def repeating(scale: float, shape: tuple[int, ...], *given: Any) -> Whole:
         return released.pop(0) - numbers[shape]
 
     with replaced(clustering, cluster_sums=sums, **{name: noting(name) for name in _SAMPLERS}):

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from earshot_simulations.auditing.laws import Law, Numbers, transformed
+from earshot_protocol.arrays import Numbers
+from earshot_simulations.auditing.laws import Law, transformed
 
 _BISECTIONS = 60
 _ROUNDING = 2.0**-52

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from earshot_protocol.arrays import Whole
 from earshot_protocol.keyed_randomness import KEY_BYTES, keyed
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.discovery import DiscoveryParameters
@@ -48,11 +49,7 @@ from earshot_simulations.auditing.plans import PHASES, differences_of
 from earshot_simulations.auditing.proved_ballots import WeakProofs, audit_proved_ballots
 from earshot_simulations.auditing.vectors import STEP, spread
 from earshot_simulations.auditing.votes import worst
-from earshot_simulations.auditing.watched_operators import (
-    AuditedOperators,
-    WatchedOperators,
-    Whole,
-)
+from earshot_simulations.auditing.watched_operators import AuditedOperators, WatchedOperators
 from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.auditing.whole_phones import (
     AuditedPhones,

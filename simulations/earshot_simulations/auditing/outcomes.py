@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earshot_models.votes.confident_check import ConfidentCheck
-from earshot_simulations.auditing.laws import Numbers
+from earshot_protocol.arrays import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses, composed, loss, outcome_epsilon
 
 _STEP = 2e-4

@@ -16,10 +16,10 @@ from earshot_models.votes.costs.personal import (
     weights,
 )
 from earshot_models.votes.rules.confident import ConfidentRule
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.proofs import DELTA
 
 

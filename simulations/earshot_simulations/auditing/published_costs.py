@@ -26,10 +26,10 @@ from earshot_models.votes.rules.rule import VotingRule
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.dependent import publish
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Technique, p_said
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.outcomes import Votes, moved_votes
 from earshot_simulations.auditing.watching import replaced

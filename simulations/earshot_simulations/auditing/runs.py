@@ -15,11 +15,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.coins import geometric
 from earshot_protocol.privacy.local_mechanisms import BestGaussianLloyd, BestLaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing.findings import EXACT, Result, Technique
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import outcome_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.sampling import Outcome, OutcomeLaw, law_check

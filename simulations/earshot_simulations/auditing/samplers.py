@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from earshot_protocol.arrays import Whole
 from earshot_protocol.privacy.coins import bernoulli_exp, geometric, uniform_below
 from earshot_protocol.privacy.noise import (
     discrete_gaussian,
@@ -22,8 +22,6 @@ from earshot_simulations.auditing.findings import Check
 from earshot_simulations.auditing.laws import Law, Sampler, share_law
 from earshot_simulations.auditing.sampling import Outcome, OutcomeLaw, law_check
 
-Integers = npt.NDArray[np.int64]
-
 _RESOLUTION = 1e-9
 _SCALE, _SIGMA, _VARIANCE = 4.0, 6.5, 5000.0
 _SHARES = 900
@@ -32,31 +30,31 @@ _ONE_BY_ONE = 10
 """Samplers of one number at a time draw this many times fewer."""
 
 
-def _laplace(size: int, random: RandomBytes) -> Integers:
+def _laplace(size: int, random: RandomBytes) -> Whole:
     return discrete_laplace(_SCALE, size, random)
 
 
-def _gaussian(size: int, random: RandomBytes) -> Integers:
+def _gaussian(size: int, random: RandomBytes) -> Whole:
     return discrete_gaussian(_SIGMA, size, random)
 
 
-def _polya(size: int, random: RandomBytes) -> Integers:
+def _polya(size: int, random: RandomBytes) -> Whole:
     return polya_share(_SCALE, _SHARES, size, random)
 
 
-def _skellam(size: int, random: RandomBytes) -> Integers:
+def _skellam(size: int, random: RandomBytes) -> Whole:
     return skellam_share(_VARIANCE, _SHARES, size, random)
 
 
-def _coins(size: int, random: RandomBytes) -> Integers:
+def _coins(size: int, random: RandomBytes) -> Whole:
     return np.array([bernoulli_exp(_RATE, _STEPS, random) for _ in range(size // _ONE_BY_ONE)])
 
 
-def _uniform(size: int, random: RandomBytes) -> Integers:
+def _uniform(size: int, random: RandomBytes) -> Whole:
     return np.array([uniform_below(_LIMIT, random) for _ in range(size // _ONE_BY_ONE)])
 
 
-def _geometric(size: int, random: RandomBytes) -> Integers:
+def _geometric(size: int, random: RandomBytes) -> Whole:
     return np.array([geometric(_MEAN, random) for _ in range(size // _ONE_BY_ONE)])
 
 

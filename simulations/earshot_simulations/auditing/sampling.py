@@ -6,15 +6,14 @@ import math
 from collections import Counter
 
 import numpy as np
-import numpy.typing as npt
 
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check, p_said
-from earshot_simulations.auditing.laws import Law, Numbers
+from earshot_simulations.auditing.laws import Law
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.proportions import clopper_pearson
 
-Integers = npt.NDArray[np.int64]
 Outcome = tuple[int, ...]
 OutcomeLaw = dict[Outcome, float]
 
@@ -44,7 +43,7 @@ def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Brack
     return Bracket(max(0.0, _bound(losses[half:], neighbours[half:], best, delta)), math.inf)
 
 
-def fit(law: Law, drawn: Integers) -> tuple[float, int]:
+def fit(law: Law, drawn: Whole) -> tuple[float, int]:
     """Return the p-value of a χ² test of numbers against a law, and the count of its cells.
 
     Cells are as equal in probability as values allow, so that some hundred numbers are enough.

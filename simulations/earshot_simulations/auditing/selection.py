@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from earshot_client.selection import top_centroids
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.local_mechanisms import Selection, SelectionMethod
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing.findings import EXACT, Result, Technique
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import outcome_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.sampling import Outcome, OutcomeLaw, law_check

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.arrays import Whole
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.randomness import RandomBytes
 
-Whole = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 WORD_BITS = 64

@@ -19,15 +19,16 @@ from earshot_models.votes.rules.rule import UNITS, VoteKind
 from earshot_models.votes.tally.federated import Federated
 from earshot_models.votes.tally.interface import Purchase
 from earshot_models.votes.tally.secure_sums import SecureSums, TeacherCrowd
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.crowds import least_shares, noise_check
 from earshot_simulations.auditing.findings import SAMPLED, Check, Result, Technique, p_said
-from earshot_simulations.auditing.laws import Law, Numbers
+from earshot_simulations.auditing.laws import Law
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.sampling import CONFIDENCE, fit, sampled_epsilon

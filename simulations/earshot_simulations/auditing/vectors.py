@@ -11,6 +11,7 @@ import numpy as np
 from earshot_client.phases.discovery import DISCOVERY
 from earshot_client.phases.memory import Memory
 from earshot_client.store.memory import MemoryStore
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry, nearest, unit_rows
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
@@ -27,7 +28,6 @@ from earshot_simulations.auditing.ballots import (
 )
 from earshot_simulations.auditing.crowds import audit_crowds
 from earshot_simulations.auditing.findings import Check, Result
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.neighbours import Vector, hierarchy_of
 from earshot_simulations.engine.interface import HeardPoints
 

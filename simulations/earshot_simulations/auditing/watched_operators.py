@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from earshot_protocol.arrays import Whole
 from earshot_protocol.prio3 import field as field128
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import encoding
@@ -39,8 +40,6 @@ from earshot_server.helper.helper import Helper, HelperPolicy
 from earshot_server.proofs.engine import fastest
 from earshot_simulations.auditing.streams import Noted
 from earshot_simulations.auditing.watching import replaced
-
-Whole = npt.NDArray[np.int64]
 
 
 def _system(number: int) -> RandomBytes:

@@ -26,6 +26,7 @@ from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.phases.discovery import rows_of
@@ -83,7 +84,6 @@ _EXACT = Technique(
     EXACT, "exact: the losses of all steps convolved, beside the ledger's own events"
 )
 
-Whole = npt.NDArray[np.int64]
 _Given = TypeVar("_Given")
 
 

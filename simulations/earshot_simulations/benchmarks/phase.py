@@ -16,9 +16,8 @@ from typing import Any
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.secure_sum.parameters import choose
-from earshot_simulations.benchmarks import extrapolation
 from earshot_simulations.benchmarks.failure import BenchmarkError
-from earshot_simulations.benchmarks.growth import Growth, growth
+from earshot_simulations.benchmarks.growth import Growth, extrapolation_table, growth
 from earshot_simulations.benchmarks.machine import machine
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.run import Run
@@ -206,7 +205,7 @@ def page(rows: Sequence[Figures]) -> str:
         blocks += [f"How a phone's figures grow, {name}:", "\n".join(points)]
     real = [found[-1] for found in every.values() if found[-1]["neighbours"]]
     if real:
-        blocks.append(extrapolation.table(real, _NATION))
+        blocks.append(extrapolation_table(real, _NATION))
     return "\n\n".join(blocks)
 
 

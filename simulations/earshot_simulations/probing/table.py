@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from earshot_models.recipe import PROJECTIONS
 from earshot_simulations.probing.cost import EncoderCost
+from earshot_simulations.probing.degradations import CONDITIONS
 from earshot_simulations.probing.figures import differences, sound_figures
 from earshot_simulations.probing.measures import interval
-from earshot_simulations.probing.probe import Probe
+from earshot_simulations.probing.probe import CLEAN, MEASURES, PLACES, Probe
 from earshot_simulations.probing.seconds import below_sentence
-from earshot_simulations.probing.sections import sections
 
 _MOST_FILES = 10
 _NAMES, _COLUMN = 22, 15
@@ -119,8 +121,55 @@ def _lines(
     yield " " * (_NAMES + 2) + "".join(
         f"{label:>{width}}" for label, width in zip(labels, wide, strict=True)
     )
-    for section in sections(names):
+    for section in _sections(names):
         yield section.title
         for name, title in section.rows.items():
             cells = (f"{cell(place, name):>{width}}" for place, width in enumerate(wide))
             yield f"  {title:<{_NAMES}}{''.join(cells)}{beside(name)}".rstrip()
+
+
+@dataclass(frozen=True)
+class _Section:
+    """Measures that belong together.
+
+    Attributes:
+        title: Title above the measures.
+        rows: Title of each measure, by its name in `Probe.values`.
+    """
+
+    title: str
+    rows: dict[str, str]
+
+
+def _sections(names: Collection[str]) -> list[_Section]:
+    """Return all sections that show some of these measures."""
+    kept = []
+    for section in _SECTIONS:
+        rows = {name: title for name, title in section.rows.items() if name in names}
+        if rows:
+            kept.append(_Section(section.title, rows))
+    return kept
+
+
+def _heard(measure: str) -> dict[str, str]:
+    conditions = {f"robustness.{each.name}.{measure}": each.title for each in CONDITIONS}
+    return {CLEAN[measure]: "clean"} | conditions
+
+
+_SECTIONS = (
+    _Section("Kinds of sound", {name: name.replace("_", " ") for name in MEASURES}),
+    _Section(
+        "Kinds, k-means ARI after projection",
+        {
+            f"{name}_by_dimensions.{dimensions}": f"{name.replace('_', ' ')}, d = {dimensions}"
+            for name in ("ari", "ari_twice")
+            for dimensions in PROJECTIONS
+        },
+    ),
+    _Section(
+        "The same place again",
+        {f"places.{name}": "ari, k = places" if name == "ari" else f"by {name}" for name in PLACES},
+    ),
+    _Section("Kinds when heard worse, seconds", _heard("second_accuracy")),
+    _Section("The same place when heard worse, halves", _heard("same_place")),
+)

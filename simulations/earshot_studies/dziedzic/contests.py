@@ -30,9 +30,8 @@ from earshot_models.votes.rules.powerset import PowersetRule
 from earshot_models.votes.rules.tau import TauRule
 from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.overriding import override
-
-Numbers = NDArray[np.float64]
 
 ORDERS: Numbers = np.unique(np.concatenate([np.linspace(1.1, 5, 40), np.geomspace(5, 256, 30)]))
 """Orders λ at which divergences are added up: at ε = 20 the best is about 2.5."""
@@ -214,6 +213,39 @@ def clipped(ballots: NDArray[np.int8], tau: float, norm: int = 2) -> ByLabel:
 def powerset(ballots: NDArray[np.int8]) -> BySet:
     """Return Powerset voting on ballots of 0 and 1, (teachers, queries, labels)."""
     return BySet(subset_votes(ballots))
+
+
+@dataclass(frozen=True)
+class LimitedVotes(SubsetVotes):
+    """Votes for sets of a limited number of labels, of which there are fewer than 2^k (Table 15).
+
+    Attributes:
+        largest: Most labels of a set (v).
+    """
+
+    largest: int
+
+    @property
+    def log_uncast(self) -> Numbers:
+        """Logarithm of the number of the Σ C(k, i), i ≤ v, sets without votes; −∞ for none."""
+        every = sum(math.comb(self.labels, size) for size in range(self.largest + 1))
+        with np.errstate(divide="ignore"):
+            logs: Numbers = np.log((every - self.cast).astype(np.float64))
+        return logs
+
+
+def limited_votes(ballots: NDArray[np.int8], probabilities: Numbers, largest: int) -> LimitedVotes:
+    """Count ballots, reduced to their likeliest labels if they have more than a set may have.
+
+    Args:
+        ballots: Ballots of 0 or 1, (teachers, queries, labels).
+        probabilities: Probability of each label, in the shape of the ballots.
+        largest: Most labels of a set (v).
+    """
+    checks.whole("largest", largest, 1, ballots.shape[-1])
+    ranks = np.argsort(np.argsort(-np.where(ballots, probabilities, -1.0), axis=-1), axis=-1)
+    votes = subset_votes(np.where(ranks < largest, ballots, 0))
+    return LimitedVotes(votes.sets, votes.counts, votes.starts, largest)
 
 
 def answered(divergences: Numbers, epsilon: float, delta: float) -> int:

@@ -20,6 +20,7 @@ from earshot_studies.dziedzic.contests import (
     answered,
     binary,
     clipped,
+    limited_votes,
     powerset,
 )
 from earshot_studies.dziedzic.multi_winner import (
@@ -36,7 +37,6 @@ from earshot_studies.dziedzic.multi_winner import (
     ensembles,
 )
 from earshot_studies.dziedzic.scores import scores
-from earshot_studies.dziedzic.sets import limited_votes
 from earshot_studies.kit.claims import Claim, claims_table
 from earshot_studies.kit.mixtures.ensembles import Aim
 from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval

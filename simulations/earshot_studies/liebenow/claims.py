@@ -12,11 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from earshot_client.clustering import DPLloyd
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_simulations.auditing.findings import EXACT, Finding, Technique
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.lloyd import Clustering, largest_loss, transcript_shifts
 from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
 from earshot_simulations.auditing.proofs import DELTA, finding

@@ -22,6 +22,7 @@ from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.personal import OwnerGroup
 from earshot_models.votes.rules.confident import ConfidentRule
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress
@@ -170,8 +171,6 @@ def _pair(numbers: npt.NDArray[np.floating]) -> tuple[float, float]:
     lower, higher = numbers.tolist()
     return float(lower), float(higher)
 
-
-Numbers = npt.NDArray[np.float64]
 
 THEIR_ORDERS = np.arange(2.0, 51.0)
 """Orders that Mühl (2021) tries."""

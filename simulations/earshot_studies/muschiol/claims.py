@@ -10,10 +10,10 @@ import numpy as np
 
 from earshot_models.votes.costs.costs import Method, epsilon
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.auditing.ensembles import ORDERS
 from earshot_simulations.auditing.findings import EXACT, Finding, Technique
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket, outcome_epsilon
 from earshot_simulations.auditing.proofs import DELTA
 from earshot_studies.kit.bits import BITS, bits_epsilon, renyi_epsilon

@@ -513,11 +513,11 @@ def most_over_least(
         balanced: Whether labels take turns.
         seed: Seed of their order.
     """
-    from earshot_studies.muschiol.tagging.balanced_batches import Balanced, Cycle, Order
+    from earshot_studies.muschiol.tagging.balanced_batches import Balanced, Cycle
 
     generator = np.random.default_rng(seed)
     there = truth.astype(bool)
-    order: Order = (
+    order: Cycle | Balanced = (
         Balanced(there, generator) if balanced else Cycle(np.arange(len(there)), generator)
     )
     counts = there[order.draw(_BATCHES * _BATCH)].sum(axis=0)

@@ -23,6 +23,7 @@ from earshot_models.votes.tally.labelling import LabellingRequest, run
 from earshot_models.votes.tally.secure_sums import TeacherCrowd as Participants
 from earshot_models.votes.tally.tallies import Counter, SumSettings
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress, silent
@@ -48,8 +49,6 @@ _ALONE = 20
 """Phones whose own answers are scored."""
 _RIDGE = 50.0
 """Ridge of a student on noisy counts."""
-
-Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,12 @@ def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> 
 
 
 def _row(
-    plan: PhonesPlan, seed: int, name: str, people: PhoneOutputs, shares: Numbers, effort: Row
+    plan: PhonesPlan,
+    seed: int,
+    name: str,
+    people: PhoneOutputs,
+    shares: Numbers,
+    effort: Row,
 ) -> Row:
     """Score answers, and a student of them, by shares of the phones (samples, labels)."""
     answered = _right(people.queries.truth, shares, shares > plan.threshold)

@@ -19,6 +19,7 @@ from earshot_models.votes.rules.gnthreshold import GNThresholdRule
 from earshot_models.votes.rules.gnthreshold_adaptive import AdaptiveRule
 from earshot_models.votes.rules.grid_threshold import GridRule
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.teacher_ballots import NONE
@@ -121,9 +122,6 @@ def fits() -> list[Row]:
 
 _FORMULAS = ("λ/2σ_c² asked", "3λ/2σ_c² unanswered", "3λ/2σ_c² asked")
 
-
-Numbers = NDArray[np.float64]
-Passing = NDArray[np.bool_]
 
 GRID = "grid"
 """Value of th_e for a threshold of a public grid, chosen by Gumbel noise."""
@@ -349,7 +347,12 @@ def sound(
 
 
 def _sound_cost(
-    own: ThresholdRule, teachers: int, votes: Numbers, passed: Passing, method: Method, unit: Unit
+    own: ThresholdRule,
+    teachers: int,
+    votes: Numbers,
+    passed: NDArray[np.bool_],
+    method: Method,
+    unit: Unit,
 ) -> MeanDivergences:
     table = votes[:1] if method is Method.INDEPENDENT else votes
     each = own.divergences(table, teachers, ORDERS, method, unit)
@@ -386,7 +389,7 @@ def distribution(ensemble: SampleVotes, threshold: str, seed: int) -> Iterator[R
         yield row
 
 
-def _right(name: str, truth: NDArray[np.int8], named: Passing) -> Row:
+def _right(name: str, truth: NDArray[np.int8], named: NDArray[np.bool_]) -> Row:
     found = scores(truth, named)
     return {
         f"macro_f1_{name}": found.macro_f1,

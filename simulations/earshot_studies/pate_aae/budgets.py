@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Protocol
 
 from earshot_models.votes.rules.gnmax import GNMaxRule
 from earshot_models.votes.rules.lnmax import LNMaxRule
@@ -36,19 +35,7 @@ MECHANISMS: Mapping[NoisyMax, type[LNMaxRule] | type[GNMaxRule]] = {
 """Rules whose noise is derived from a budget here."""
 
 
-class BatchSettings(Protocol):
-    """The settings of training by DP-SGD that decide its cost, apart from the noise."""
-
-    @property
-    def steps(self) -> int:
-        """Number of batches."""
-
-    @property
-    def batch(self) -> int:
-        """Clips in a batch, on average."""
-
-
-def dp_sgd(epsilon: float, delta: float, clips: int, settings: BatchSettings) -> float:
+def dp_sgd(epsilon: float, delta: float, clips: int, steps: int, batch: int) -> float:
     """Return the noise on a sum of clipped gradients, over their norm (Abadi et al., CCS 2016).
 
     Every clip is in every batch with probability batch/clips, independently (Poisson sampling).
@@ -57,7 +44,8 @@ def dp_sgd(epsilon: float, delta: float, clips: int, settings: BatchSettings) ->
         epsilon: Budget ε of all steps together, for a clip that is present or absent.
         delta: Value of δ, below one over the clips.
         clips: Number of clips.
-        settings: Settings of the training.
+        steps: Number of batches.
+        batch: Clips in a batch, on average.
 
     Returns:
         Standard deviation, in multiples of the norm that gradients are clipped to.
@@ -69,11 +57,9 @@ def dp_sgd(epsilon: float, delta: float, clips: int, settings: BatchSettings) ->
     from earshot_studies.kit.dp_sgd import training_noise
 
     check(epsilon, delta, clips)
-    if settings.batch > clips:
-        raise InvalidParametersError(
-            f"batch={settings.batch}: must be at most {clips}, the number of clips"
-        )
-    return training_noise(epsilon, settings.batch / clips, settings.steps, delta)
+    if batch > clips:
+        raise InvalidParametersError(f"batch={batch}: must be at most {clips}, the number of clips")
+    return training_noise(epsilon, batch / clips, steps, delta)
 
 
 def labels(

@@ -12,17 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.pate_aae.public_embedding import NOTE
 
 SAMPLES_PER_DIMENSION = 10
 """Least samples per dimension; with fewer, a covariance is mostly chance."""
-
-Numbers = NDArray[np.float64]
 
 
 class TooFewSamplesError(InvalidInputError):
@@ -72,7 +70,12 @@ def distance(some: Numbers, others: Numbers) -> float:
     )
 
 
-def of_laws(mean: Numbers, covariance: Numbers, other_mean: Numbers, other: Numbers) -> float:
+def of_laws(
+    mean: Numbers,
+    covariance: Numbers,
+    other_mean: Numbers,
+    other: Numbers,
+) -> float:
     """Return ‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal laws.
 
     Args:

@@ -214,7 +214,7 @@ def _training(settings: GeneratorSettings, norm: float, order: TrainingOrder) ->
 @functools.lru_cache(maxsize=64)
 def _noise(budget: PublicationBudget, clips: int, settings: GeneratorSettings) -> float:
     """Compute the noise, once for all seeds: it takes seconds."""
-    return budgets.dp_sgd(budget.epsilon, budget.delta, clips, settings)
+    return budgets.dp_sgd(budget.epsilon, budget.delta, clips, settings.steps, settings.batch)
 
 
 def _given(order: TrainingOrder) -> PublicationBudget:

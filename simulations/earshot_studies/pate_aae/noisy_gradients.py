@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earshot_protocol.arrays import Numbers
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import (
     EXACT,
@@ -24,7 +25,6 @@ from earshot_simulations.auditing.findings import (
     Technique,
     p_said,
 )
-from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.sampling import (
     CONFIDENCE,
     Outcome,
@@ -123,7 +123,7 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
 
 def budget_finding(setting: RequestedTraining) -> Finding:
     """Set a budget beside the cost of the noise that is worked out for it."""
-    noise = budgets.dp_sgd(setting.epsilon, _DELTA, setting.clips, setting)
+    noise = budgets.dp_sgd(setting.epsilon, _DELTA, setting.clips, setting.steps, setting.batch)
     rate = setting.batch / setting.clips
     return Finding(
         f"{setting.clips} clips, {setting.batch} in a batch, {setting.steps} steps, noise "

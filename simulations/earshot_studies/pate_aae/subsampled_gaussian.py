@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from earshot_simulations.auditing.laws import Numbers
+from earshot_protocol.arrays import Numbers
 from earshot_simulations.auditing.losses import Bracket, Losses
 
 _DEVIATIONS = 12.0

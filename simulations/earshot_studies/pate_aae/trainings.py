@@ -18,7 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from earshot_simulations.auditing.laws import Numbers
+from earshot_protocol.arrays import Numbers
 from earshot_simulations.auditing.watching import replaced
 from earshot_studies.pate_aae.generators import (
     dp_gan,

@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from earshot_models.votes.costs.outcomes import ERROR, checked_orders
 from earshot_protocol import checks
-
-Numbers = npt.NDArray[np.float64]
+from earshot_protocol.arrays import Numbers
 
 _FAR = 30.0
 """Product of λ and the distance above which an answer counts as dear as the noisy number."""

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
-
-Numbers = npt.NDArray[np.float64]
 
 
 def claimed_binary(labels: int, sigma: float, orders: npt.ArrayLike) -> Numbers:

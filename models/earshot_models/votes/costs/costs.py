@@ -19,11 +19,10 @@ from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import dependent, laplace
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.privacy.events import RenyiCurve
-
-Numbers = npt.NDArray[np.float64]
 
 ORDERS = np.concatenate([np.arange(2.0, 64.0), np.geomspace(64, 1024, 24)])
 """Default orders λ."""

@@ -7,10 +7,9 @@ import numpy.typing as npt
 
 from earshot_models.votes.costs.dependent import by_query_and_order, checked_votes
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.events import Pure
-
-Numbers = npt.NDArray[np.float64]
 
 
 def log_other_winner(votes: npt.NDArray[np.number], gamma: float) -> Numbers:

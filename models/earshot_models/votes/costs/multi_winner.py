@@ -14,10 +14,10 @@ from earshot_models.votes.costs.bits import bit_divergence
 from earshot_models.votes.costs.costs import Method
 from earshot_models.votes.costs.dependent import dependent_divergence, log_other_answer
 from earshot_models.votes.costs.outcomes import check_divergence, checked_orders
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import Ballot
 
-Numbers = npt.NDArray[np.float64]
 Answered = npt.NDArray[np.bool_]
 
 _QUERIES = 64

@@ -23,9 +23,8 @@ from earshot_models.votes.costs.dependent import dependent_divergence, log_other
 from earshot_models.votes.costs.thresholds import log_other_labels
 from earshot_models.votes.counts import middle_of_widest_gap
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
-
-Numbers = npt.NDArray[np.float64]
 
 MOST_LABELS = 3
 """Most labels n of a training sample, and so what its absence is said to change (4.2.2)."""

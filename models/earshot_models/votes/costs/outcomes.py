@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from earshot_models.votes.costs.dependent import checked_votes
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
-
-Numbers = npt.NDArray[np.float64]
 
 ERROR = 1e-11
 """Margin added to each divergence: more than quadrature and rounding lose."""

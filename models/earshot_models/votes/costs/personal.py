@@ -27,10 +27,9 @@ import numpy.typing as npt
 
 from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import zcdp_epsilon, zcdp_rho
-
-Numbers = npt.NDArray[np.float64]
 
 _LARGEST_DENOMINATOR = 100
 """Largest denominator of ratios of budgets, where records are copied: nobody has 100 copies."""

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from earshot_models.votes.costs.outcomes import ERROR, checked_orders, law_divergence
 from earshot_models.votes.subsets import SubsetVotes
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.privacy.mechanisms import Unit
-
-Numbers = npt.NDArray[np.float64]
 
 _REACH = 9.0
 _STEP = 0.25

@@ -12,14 +12,12 @@ import os
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
-
-Numbers = npt.NDArray[np.float64]
 
 _CELLS = 2.0**10
 """Steps of a published divergence per unit."""

@@ -19,10 +19,8 @@ from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs import dependent
 from earshot_models.votes.costs.outcomes import check_divergence, outcome_divergence
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
-
-Numbers = npt.NDArray[np.float64]
-
 
 _BISECTIONS = 200
 _POINTS = 2000

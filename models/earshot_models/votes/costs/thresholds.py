@@ -25,12 +25,11 @@ from earshot_models.votes.costs.multi_winner import number_divergences
 from earshot_models.votes.costs.outcomes import checked_orders
 from earshot_models.votes.costs.releases import Costs
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.events import BoundedRange
 from earshot_protocol.privacy.mechanisms import Unit
-
-Numbers = npt.NDArray[np.float64]
 
 _QUERIES = 64
 """Queries whose labels are worked out at once."""

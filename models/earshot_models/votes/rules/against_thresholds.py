@@ -35,7 +35,8 @@ from earshot_models.votes.output_ballots import Outputs
 from earshot_models.votes.rules.label_votes import Outcomes, Votes
 from earshot_models.votes.rules.laws import answers_of
 from earshot_models.votes.rules.powerset import check_winners
-from earshot_models.votes.rules.rule import Numbers, Passing, Times, VoteKind, VotingRule
+from earshot_models.votes.rules.rule import Passing, Times, VoteKind, VotingRule
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
@@ -43,7 +44,7 @@ from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.events import Event, RenyiCurve
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Whole
+from earshot_protocol.voting.teacher_ballots import NONE, Agreement
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,13 +16,13 @@ from earshot_models.votes.costs.releases import Costs, VotesCost
 from earshot_models.votes.counts import checked_votes, vote_counts
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners
-from earshot_models.votes.rules.rule import Numbers
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, OneHot, Whole
+from earshot_protocol.voting.teacher_ballots import NONE, OneHot
 
 
 @dataclass(frozen=True)

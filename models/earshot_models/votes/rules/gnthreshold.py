@@ -13,7 +13,8 @@ from earshot_models.votes.costs.thresholds import fixed_divergences, log_nearer
 from earshot_models.votes.rules.against_thresholds import ThresholdRule
 from earshot_models.votes.rules.label_votes import Votes
 from earshot_models.votes.rules.laws import threshold_law
-from earshot_models.votes.rules.rule import Numbers, Passing
+from earshot_models.votes.rules.rule import Passing
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 

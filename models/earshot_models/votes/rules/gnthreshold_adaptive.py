@@ -20,8 +20,9 @@ from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.against_thresholds import ThresholdRule
 from earshot_models.votes.rules.label_votes import Votes
 from earshot_models.votes.rules.laws import SIDES, widest_gap_law
-from earshot_models.votes.rules.rule import Numbers, Passing
+from earshot_models.votes.rules.rule import Passing
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.overriding import override
 
 

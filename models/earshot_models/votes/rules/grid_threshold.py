@@ -17,8 +17,9 @@ from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.against_thresholds import ThresholdRule, check_votes
 from earshot_models.votes.rules.label_votes import Votes
 from earshot_models.votes.rules.laws import grid_law
-from earshot_models.votes.rules.rule import Numbers, Passing, Plain
+from earshot_models.votes.rules.rule import Passing, Plain
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts

@@ -12,11 +12,11 @@ from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.counts import checked_scores
 from earshot_models.votes.rules.gnmax import GaussianRule
 from earshot_models.votes.rules.one_winner import Winners
-from earshot_models.votes.rules.rule import Numbers
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.overriding import override
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE
 
 
 @dataclass(frozen=True, kw_only=True)

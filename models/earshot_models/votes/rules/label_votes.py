@@ -23,12 +23,13 @@ from earshot_models.votes.costs.outcomes import checked_orders
 from earshot_models.votes.counts import checked_label_votes
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.label_ballots import Approval
-from earshot_models.votes.rules.rule import CheckedRule, Numbers, Passing
+from earshot_models.votes.rules.rule import CheckedRule, Passing
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE
 
 Votes = npt.NDArray[np.float64]
 Outcomes = npt.NDArray[np.int64]

@@ -11,9 +11,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-Numbers = npt.NDArray[np.float64]
+from earshot_protocol.arrays import Numbers
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 

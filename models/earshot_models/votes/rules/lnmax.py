@@ -16,8 +16,9 @@ from earshot_models.votes.counts import checked_votes
 from earshot_models.votes.electorate import PollForm
 from earshot_models.votes.rules.laws import laplace_law
 from earshot_models.votes.rules.one_winner import OneWinnerRule, Winners
-from earshot_models.votes.rules.rule import Numbers, Times, VoteKind
+from earshot_models.votes.rules.rule import Times, VoteKind
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.events import Event, Pure

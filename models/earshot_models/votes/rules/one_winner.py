@@ -18,12 +18,13 @@ from earshot_models.votes.costs import costs, dependent
 from earshot_models.votes.costs.costs import Divergences, Method
 from earshot_models.votes.counts import checked_votes, vote_counts
 from earshot_models.votes.electorate import Electorate, PollForm
-from earshot_models.votes.rules.rule import Numbers, Passing, VotingRule
+from earshot_models.votes.rules.rule import Passing, VotingRule
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Agreement, OneHot, Whole
+from earshot_protocol.voting.teacher_ballots import NONE, Agreement, OneHot
 
 Winners = npt.NDArray[np.int64]
 

@@ -18,16 +18,17 @@ from earshot_models.votes.costs.powerset import log_other_set, set_divergence
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.label_ballots import Subset
 from earshot_models.votes.rules.label_votes import Outcomes
-from earshot_models.votes.rules.rule import CheckedRule, Numbers, Passing, Times, VoteKind
+from earshot_models.votes.rules.rule import CheckedRule, Passing, Times, VoteKind
 from earshot_models.votes.subsets import SubsetVotes, subset_votes
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.events import Event, Pure
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Ballot, OneHot, Whole
+from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Ballot, OneHot
 
 _CERTAIN = math.log(89.0)
 MOST_SET_LABELS = 512

@@ -21,16 +21,16 @@ from earshot_models.votes.confident_check import ConfidentCheck
 from earshot_models.votes.costs.releases import Costs, VotesCost
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_protocol import checks
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.plain_values import hold_plain
 from earshot_protocol.privacy.events import Event, ZeroConcentrated
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import Ballot, Weighted, Whole
+from earshot_protocol.voting.teacher_ballots import Ballot, Weighted
 from earshot_protocol.voting.vote_sums import VoteSum
 
-Numbers = npt.NDArray[np.float64]
 Passing = npt.NDArray[np.bool_]
 Plain = dict[str, str | int | float | bool | None]
 

@@ -19,10 +19,10 @@ from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.central import Central
 from earshot_models.votes.tally.interface import Tally
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.privacy.noisy_counts import ODDS
-from earshot_protocol.voting.teacher_ballots import Whole
 
 _CONVERSION = 0.5
 """Share of the budget's ε that the order leaves to ln(1/δ)/(λ − 1)."""

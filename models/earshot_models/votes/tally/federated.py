@@ -23,12 +23,13 @@ from earshot_models.votes.tally.interface import (
     Tally,
 )
 from earshot_models.votes.tally.secure_sums import SecureSums, draw_vanishing
+from earshot_protocol.arrays import Whole
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import NONE, Ballot, Whole
+from earshot_protocol.voting.teacher_ballots import NONE, Ballot
 from earshot_protocol.voting.vote_sums import VoteSum
 
 

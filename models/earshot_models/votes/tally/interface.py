@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from earshot_models.votes.electorate import Electorate, PollForm
 from earshot_models.votes.rules.rule import Times, VoteKind, VotingRule
+from earshot_protocol.arrays import Whole
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.voting.teacher_ballots import Whole
 
 
 @dataclass(frozen=True)

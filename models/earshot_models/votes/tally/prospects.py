@@ -14,11 +14,11 @@ from earshot_models.votes.rules.rule import UNITS, TeacherUnit, VoteKind, Voting
 from earshot_models.votes.tally.interface import Purchase, Tally, times
 from earshot_models.votes.tally.tallies import Counter, SumSettings, tally
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import Whole
 
 MOST_QUERIES = 10**6
 """Most queries whose cost is worked out."""

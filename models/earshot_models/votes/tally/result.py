@@ -26,9 +26,10 @@ from earshot_models.votes.rules.table import RULES
 from earshot_models.votes.tally.budgets import QueryBudget
 from earshot_models.votes.tally.federated import Federated
 from earshot_models.votes.tally.interface import Purchase, Sight, Tally, times
+from earshot_protocol.arrays import Whole
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.teacher_ballots import NONE, Whole
+from earshot_protocol.voting.teacher_ballots import NONE
 
 ANSWERS, FIGURES, REPORT = "answers.csv", "result.json", "report.md"
 FILES = (ANSWERS, FIGURES, REPORT)

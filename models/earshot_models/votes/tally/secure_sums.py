@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.privacy.mechanisms import SumMechanism
@@ -21,8 +21,6 @@ from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.sum_in_process import Observer, run_sum
 from earshot_protocol.voting.sums import sum_parameters, with_noise
 from earshot_protocol.voting.totals import check_total
-
-Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

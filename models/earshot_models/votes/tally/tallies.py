@@ -17,10 +17,10 @@ from earshot_models.votes.tally.federated import Federated
 from earshot_models.votes.tally.interface import Tally
 from earshot_models.votes.tally.secure_sums import SecureSums, TeacherCrowd
 from earshot_protocol import checks
+from earshot_protocol.arrays import Whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.plain_values import hold_plain
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.voting.teacher_ballots import Whole
 
 
 class Counter(enum.StrEnum):

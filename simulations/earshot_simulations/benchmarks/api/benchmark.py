@@ -27,7 +27,6 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.progress import Progress
 from earshot_server.api.views import PhaseExport
 from earshot_simulations.benchmarks.api import server
-from earshot_simulations.benchmarks.api.enrolment import enrol
 from earshot_simulations.benchmarks.api.phones import (
     ANSWER,
     ENROL,
@@ -112,7 +111,7 @@ class Setup:
         answers[vanishing] = random.integers(steps, size=len(vanishing))
         keys = [Ed25519PrivateKey.generate().private_bytes_raw() for _ in range(self.phones)]
         few = min(self.over_http, self.phones)
-        names = [""] * few + enrol(url, keys[few:])
+        names = [""] * few + server.enrol(url, keys[few:])
         # Shuffled, so that no process has all phones that enrol.
         mixed = random.permutation(self.phones)
         return [

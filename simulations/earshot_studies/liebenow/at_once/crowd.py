@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_client.clustering import GRID, sphere_grid
+from earshot_protocol.arrays import Whole
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
 from earshot_protocol.phases.plan import PUBLISHED, SecureSum
@@ -21,8 +22,6 @@ from earshot_studies.liebenow.at_once.heard import HeardByAll
 
 _AT_ONCE = 2_000
 """Number of phones whose vectors are in memory together."""
-
-Integers = npt.NDArray[np.int64]
 
 
 def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> Discovered:
@@ -55,7 +54,7 @@ def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> D
 
 def _total(
     state: DiscoveryPhase, part: str, heard: HeardByAll, present: npt.NDArray[np.bool_]
-) -> Integers:
+) -> Whole:
     """Return the sum of the vectors of the present phones, without noise."""
     rows_of_all = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
     if part == LABELS:
@@ -73,8 +72,8 @@ def _total(
 
 
 def _vectors(
-    points: npt.NDArray[np.floating], rows: Integers, owners: Integers, phones: int, like: Integers
-) -> Integers:
+    points: npt.NDArray[np.floating], rows: Whole, owners: Whole, phones: int, like: Whole
+) -> Whole:
     """Return each phone's vector, int64 (phones, rows, entries); recordings of row -1 have none.
 
     Values are bounded and quantized as `voting.vectors.bounded` and `quantized` do, phone by phone.
@@ -93,5 +92,5 @@ def _vectors(
         sums = counted(sums, counts)
     norms = np.sqrt(np.square(counts, dtype=np.float64).sum(axis=1))[:, None, None]
     shared = np.divide(sums, norms, out=np.zeros_like(sums), where=norms > 0)
-    steps: Integers = np.rint(shared * unit_steps(sums[0].size)).astype(np.int64)
+    steps: Whole = np.rint(shared * unit_steps(sums[0].size)).astype(np.int64)
     return steps

@@ -25,6 +25,7 @@ from earshot_client.clustering import (
     sphere_grid,
     sphere_packing,
 )
+from earshot_protocol.arrays import Numbers, Whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry, nearest, unit_rows
 from earshot_protocol.phases.learning import (
@@ -43,8 +44,6 @@ from earshot_server.phases.learning import LearningPhase
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_studies.liebenow.at_once.heard import HeardByAll
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 _AT_ONCE = 20_000
 """Number of recordings whose phones' centroids are in memory together."""
 
@@ -117,7 +116,7 @@ def local_centroids(
 
 def _spherical(
     parameters: PhaseParameters, heard: HeardByAll, generator: np.random.Generator
-) -> Floats:
+) -> Numbers:
     """Cluster as `SphericalDPLloyd.cluster` does, phone by phone."""
     mechanism: Any = parameters.plan().mechanisms[CLUSTER]
     clustering = SphericalDPLloyd(parameters.local_centroids, mechanism)
@@ -136,7 +135,7 @@ def _spherical(
 
 def _in_the_box(
     parameters: PhaseParameters, heard: HeardByAll, generator: np.random.Generator
-) -> Floats:
+) -> Numbers:
     """Cluster as `DPLloyd.cluster` does, phone by phone."""
     mechanism: Any = parameters.plan().mechanisms[CLUSTER]
     clustering = DPLloyd(parameters.local_centroids, mechanism)
@@ -155,10 +154,10 @@ def _in_the_box(
 
 def _nearest(
     points: npt.NDArray[np.floating],
-    owners: Integers,
+    owners: Whole,
     centroids: npt.NDArray[np.floating],
     geometry: Geometry,
-) -> Integers:
+) -> Whole:
     """Find the nearest centroid of each point's own phone, as `geometry.nearest` does."""
     indices = np.empty(len(points), dtype=np.int64)
     spherical = geometry is Geometry.SPHERICAL
@@ -177,8 +176,8 @@ def _nearest(
 
 
 def _sums(
-    steps: Floats, owners: Integers, own: Integers, shape: tuple[int, ...]
-) -> tuple[Floats, Integers]:
+    steps: Numbers, owners: Whole, own: Whole, shape: tuple[int, ...]
+) -> tuple[Numbers, Whole]:
     """Return each cluster's sum of grid steps (phones, k, dimensions) and count (phones, k)."""
     from scipy.sparse import csr_array
 
@@ -192,7 +191,7 @@ def _sums(
     return (member.T @ steps).reshape(shape), counts
 
 
-def _ballots(state: LearningPhase, part: str, heard: HeardByAll) -> Integers:
+def _ballots(state: LearningPhase, part: str, heard: HeardByAll) -> Whole:
     """Return every phone's ballot of a vote as `voting.ballots` does, int64 (phones, ...)."""
     parameters, centroids = state.parameters, state.candidates().array()
     count, phones = len(centroids), parameters.phones
@@ -212,7 +211,7 @@ def _ballots(state: LearningPhase, part: str, heard: HeardByAll) -> Integers:
     return ballots
 
 
-def _most(numbers: Integers, votes: int) -> Integers:
+def _most(numbers: Whole, votes: int) -> Whole:
     """Return votes as `ballots.top_votes` does, row by row."""
     ballots, rows = np.zeros_like(numbers), np.arange(len(numbers))[:, None]
     chosen = np.argsort(-numbers, axis=1, kind="stable")[:, :votes]
@@ -220,13 +219,13 @@ def _most(numbers: Integers, votes: int) -> Integers:
     return ballots
 
 
-def _laplace(scale: float, shape: tuple[int, ...], generator: np.random.Generator) -> Integers:
+def _laplace(scale: float, shape: tuple[int, ...], generator: np.random.Generator) -> Whole:
     """Draw discrete Laplace noise, the difference of two geometric variables."""
     stop = -math.expm1(-1 / scale)
     return generator.geometric(stop, shape) - generator.geometric(stop, shape)
 
 
-def _drawn(law: Any, like: Integers, generator: np.random.Generator) -> Integers:
+def _drawn(law: Any, like: Whole, generator: np.random.Generator) -> Whole:
     """Draw the noise of all shares of a vote, by its exact law."""
     assert isinstance(law, DiscreteLaplaceNoise)  # noqa: S101 - votes have no other
     stop = -math.expm1(-1 / law.scale)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from earshot_studies.muschiol.taggers.linear import FeatureScale, LinearTagger
 from earshot_studies.muschiol.taggers.study import Material
 
 if TYPE_CHECKING:
-    from earshot_studies.muschiol.tagging.training import Workshop
+    from earshot_studies.muschiol.tagging.training import Tagger, Workshop
 
 
 _LOOKS, _PATIENCE = 60, 2
@@ -68,17 +68,6 @@ class Teaching:
 NETWORKS = Teaching()
 
 
-class Tagging(Protocol):
-    """A trained tagger."""
-
-    def probabilities(self, power: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the probability of each label, (mixtures, labels).
-
-        Args:
-            power: Mel power, (mixtures, frames, bands).
-        """
-
-
 class School:
     """A trainer of taggers, which also asks them about all mixtures that are not the teachers'.
 
@@ -94,7 +83,7 @@ class School:
 
     def taught(
         self, power: NDArray[np.float32], targets: NDArray[np.integer], seed: int
-    ) -> Tagging:
+    ) -> LinearTagger | Tagger:
         """Train a tagger.
 
         Args:
@@ -110,7 +99,7 @@ class School:
         shop = _workshop(power.shape[1:], self.material.labels, self.teaching)
         return shop.fit(Examples.of(power, targets), validation, seed)
 
-    def asked(self, tagger: Tagging) -> NDArray[np.float32]:
+    def asked(self, tagger: LinearTagger | Tagger) -> NDArray[np.float32]:
         """Return a tagger's output for validation, queries and test mixtures, (all, labels)."""
         if isinstance(tagger, LinearTagger):
             return tagger.heads.probabilities(self._features).astype(np.float32)

@@ -6,23 +6,13 @@ often as frequent ones, except that examples of one label may have others too.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.overriding import override
 
 
-class Order(Protocol):
-    """An endless order of examples."""
-
-    def draw(self, count: int) -> NDArray[np.int64]:
-        """Return the next examples, int64 (count,)."""
-
-
-class Cycle(Order):
+class Cycle:
     """A cycle through a list, shuffled anew each time; by itself, the order without balance.
 
     Args:
@@ -43,12 +33,12 @@ class Cycle(Order):
             self._left = self._generator.permutation(self._places).tolist()
         return self._left.pop()
 
-    @override
     def draw(self, count: int) -> NDArray[np.int64]:
+        """Return the next examples, int64 (count,)."""
         return np.array([self.next() for _ in range(count)], dtype=np.int64)
 
 
-class Balanced(Order):
+class Balanced:
     """A cycle through the labels, and through the examples of each.
 
     Examples without any label count as those of one label more: Muschiol has none, but an ensemble
@@ -68,7 +58,7 @@ class Balanced(Order):
         self._examples = [Cycle(group, generator) for group in groups if len(group)]
         self._labels = Cycle(np.arange(len(self._examples)), generator)
 
-    @override
     def draw(self, count: int) -> NDArray[np.int64]:
+        """Return the next examples, int64 (count,)."""
         turns = (self._examples[self._labels.next()] for _ in range(count))
         return np.array([examples.next() for examples in turns], dtype=np.int64)

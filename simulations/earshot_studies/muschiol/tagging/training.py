@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_studies.muschiol.tagging import losses, metrics, mixup, networks
-from earshot_studies.muschiol.tagging.balanced_batches import Balanced, Cycle, Order
+from earshot_studies.muschiol.tagging.balanced_batches import Balanced, Cycle
 from earshot_studies.muschiol.tagging.examples import Examples
 from earshot_studies.muschiol.tagging.mel_power import FLOOR
 from earshot_studies.muschiol.tagging.mixup import ClipPairs, Mixup
@@ -151,7 +151,7 @@ class Workshop:
         if settings.mixup is not None:
             pairs = mixup.doubled(len(examples), generator)
         present = pairs.present(examples.targets)
-        order: Order = Cycle(np.arange(len(pairs)), generator)
+        order: Cycle | Balanced = Cycle(np.arange(len(pairs)), generator)
         if settings.balanced:
             order = Balanced(present, generator)
         weights = np.ones(len(self.labels), np.float32)

@@ -11,8 +11,13 @@ import pytest
 from support import compiling  # noqa: F401  # programs are compiled in half the time
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_studies.pate_aae.generators import leaves_file
-from earshot_studies.pate_aae.generators.leaves_file import DamagedFileError, OtherShapeError
+from earshot_studies.pate_aae.generators.checkpoint import (
+    DamagedFileError,
+    OtherShapeError,
+    read_arrays,
+    read_header,
+    write_arrays,
+)
 from earshot_studies.pate_aae.generators.networks import Decoder
 from earshot_studies.pate_aae.generators.origin import (
     NOT_PRIVATE,
@@ -29,13 +34,13 @@ ABOUT = {"done": 3}
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    leaves_file.write(tmp_path / "network", ABOUT, NETWORK)
+    write_arrays(tmp_path / "network", ABOUT, NETWORK)
     return tmp_path / "network"
 
 
 def test_a_network_comes_back_bit_by_bit(path: Path) -> None:
-    assert leaves_file.header(path) == ABOUT
-    back = leaves_file.read(path, NETWORK)
+    assert read_header(path) == ABOUT
+    back = read_arrays(path, NETWORK)
     assert jax.tree.structure(back) == jax.tree.structure(NETWORK)
     for found, written in zip(jax.tree.leaves(back), jax.tree.leaves(NETWORK), strict=True):
         np.testing.assert_array_equal(found, written)
@@ -45,7 +50,7 @@ def test_a_network_comes_back_bit_by_bit(path: Path) -> None:
 def test_another_network_is_refused_before_a_number_is_read(path: Path) -> None:
     wider = Decoder((3, 5), GeneratorSettings(width=9, latent=2), jax.random.key(0))
     with pytest.raises(OtherShapeError, match="holds arrays"):
-        leaves_file.read(path, wider)
+        read_arrays(path, wider)
 
 
 @pytest.mark.parametrize("place", [0, 9, 40, -33, -1])
@@ -54,19 +59,19 @@ def test_a_changed_byte_is_found(path: Path, place: int) -> None:
     content[place] ^= 0x10
     path.write_bytes(content)
     with pytest.raises((DamagedFileError, OtherShapeError)):
-        leaves_file.read(path, NETWORK)
+        read_arrays(path, NETWORK)
 
 
 @pytest.mark.parametrize("length", [0, 7, 11, 100, -1])
 def test_a_file_that_was_cut_short_is_refused(path: Path, length: int) -> None:
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(DamagedFileError):
-        leaves_file.read(path, NETWORK)
+        read_arrays(path, NETWORK)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DamagedFileError, match="none"):
-        leaves_file.header(tmp_path / "none")
+        read_header(tmp_path / "none")
 
 
 def test_an_origin_says_in_words_what_holds() -> None:
