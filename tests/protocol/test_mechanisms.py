@@ -234,7 +234,7 @@ test_bad_settings_are_named = refused(
     ],
     ("runs", BestLaplaceLloyd, 1.0, 2, 1),
     ("runs", BestGaussianLloyd, 1, 1e-6, 2, 1),
-    ("row=11: .*from 1 to 10", VectorSum, 1.0, 10, 1e-6, 1, True, 11),
+    ("row=11: .*from 1 to 10", VectorSum, 1.0, 10, 1e-6, 1, 11),
 )
 
 
