@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from earshot_client.store.interface import (
     EMBEDDING_DIMENSIONS,
+    ENCODER,
     DamagedStoreError,
     LostLedgerError,
     Recording,
@@ -25,10 +26,12 @@ from earshot_client.store.interface import (
     checked_name,
     no_recording,
 )
-from earshot_client.store.migrations import migrate
-from earshot_client.store.rows import RecordingRow, pack_count, unpack_count
-from earshot_client.store.sealed_file import SealedFile
+from earshot_client.store.rows import NOT_MADE, RecordingRow, pack_count, unpack_count
+from earshot_client.store.sealed_file import SCHEMA_VERSION, SealedFile
 from earshot_protocol.overriding import override
+
+_FIRST_ENCODER = b"log-mel-1"
+"""Encoder of every file of version 1, which did not name it."""
 
 
 class EncryptedStore(Store):
@@ -60,7 +63,7 @@ class EncryptedStore(Store):
             self._file = SealedFile(path, key, dimensions, begin_ledger)
             try:
                 with self._file.transaction():
-                    migrate(self._file)
+                    _migrate(self._file)
                     self._check_rows()
             except BaseException:
                 self._file.close()
@@ -212,3 +215,31 @@ def _checked_number(recording: int) -> int:
     if not 0 < recording < 2**63:
         raise no_recording(recording)
     return int(recording)
+
+
+def _migrate(file: SealedFile) -> None:
+    """Bring a file of an older version to `SCHEMA_VERSION`, within a transaction of the caller's.
+
+    Version 1 did not record whose embeddings it held. Version 2 had no events in its ledger:
+    entries without them stay unchanged, chained, but older software could not read new ones.
+    Version 3 did not know on which day a recording was made, nor whether a histogram had counted
+    it. Version 4 had no days in its ledger: as with events, old entries stay unchanged.
+
+    Raises:
+        DamagedStoreError: A row is not what was written.
+    """
+    version = file.version
+    if version == SCHEMA_VERSION:
+        return
+    if version < 2 and not file.rows("SELECT 1 FROM named_values WHERE name = ?", ENCODER):
+        sealed = file.seal("named_values", ENCODER, _FIRST_ENCODER)
+        file.rows("INSERT INTO named_values VALUES (?, ?)", ENCODER, sealed)
+    if version < 4:
+        for number, sealed in file.rows("SELECT id, sealed FROM recordings"):
+            plaintext = file.unseal("recordings", number, sealed) + NOT_MADE
+            file.rows(
+                "UPDATE recordings SET sealed = ? WHERE id = ?",
+                file.seal("recordings", number, plaintext),
+                number,
+            )
+    file.version = SCHEMA_VERSION
