@@ -7,6 +7,7 @@ again gets the same answer again, and nothing is spent twice.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -16,7 +17,7 @@ from typing import Self
 
 import msgspec
 
-from earshot_client import calendar, refusals
+from earshot_client import calendar
 from earshot_client.calendar import Calendar
 from earshot_client.encoder import Encoder, open_encoder
 from earshot_client.expiry import KEEP_DAYS
@@ -31,9 +32,11 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import ENCODER, HEARD, Store
 from earshot_client.transport.interface import Transport
 from earshot_client.voters import Voter
+from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
     InvalidParametersError,
     RefusedError,
+    RemoteError,
     UnexpectedMessageError,
 )
 from earshot_protocol.messages import AnyParameters, Wait, decode_answer
@@ -53,6 +56,8 @@ LEAST_WAIT = 1.0
 
 _MEMBERSHIP, _ANSWERED = "membership", "answered"
 """Names of stored values: the phase under way, the last task and its answer."""
+_TOLD = "told of refusal"
+"""Name of the stored value with the phase that the server was last told to be refused."""
 
 
 class _Membership(msgspec.Struct, frozen=True):
@@ -187,11 +192,23 @@ class Phone(Listener):
         return answer
 
     def tell_refusal(self, task: Task, refused: RefusedError, transport: Transport) -> None:
-        """Say by which rule this phone refuses a task, if its policy allows; see `refusals`."""
-        if self._policy.tell_refusals:
-            member = self._membership()
-            present = None if member is None else member.phase
-            refusals.tell(self._store, transport, task, refused, present)
+        """Report the rule by which this phone refuses a task, once per phase, if its policy allows.
+
+        If the server does not listen, nothing is lost: the phone reports it when it refuses again.
+        """
+        if not self._policy.tell_refusals:
+            return
+        if isinstance(task, PartTask):
+            phase = task.phase
+        elif (member := self._membership()) is not None:
+            phase = member.phase
+        else:
+            return
+        if phase == self._store.get(_TOLD):
+            return
+        with contextlib.suppress(RemoteError):
+            transport.refuse(Refuse(phase=phase, rule=refused.rule))
+            self._store.put(_TOLD, phase)
 
     def _do(self, task: Task) -> Answer | None:
         if isinstance(task, PartTask):

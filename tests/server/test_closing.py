@@ -15,7 +15,6 @@ from support.steps import STEPS, Step
 from earshot_protocol.secure_sum.interface import Saved
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
-from earshot_server.processes import lease
 from earshot_server.processes.driver import Driver
 from earshot_server.store import postgres
 from earshot_server.store.database import Database, DatabaseUnavailableError
@@ -226,7 +225,8 @@ def test_a_lease_is_whole_again_after_each_chunk_of_a_close_that_outlasts_it(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half a lease passes with each of four chunks; meanwhile nobody else gets the phase."""
-    monkeypatch.setattr(lease, "_RENEWALS", 600)  # in a lease's time, so that nobody waits long
+    # In a lease's time, so that nobody waits long.
+    monkeypatch.setattr("earshot_server.processes.driver._RENEWALS", 600)
     monkeypatch.setattr(postgres, "_CHUNK_ANSWERS", 3)
     registry, driver = Registry(database), Driver(database, Optics(), 1e6, lease_seconds=60.0)
     game = play(store=PostgresPhaseStore(database))

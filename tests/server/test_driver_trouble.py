@@ -21,8 +21,7 @@ from earshot_protocol.messages import Failed
 from earshot_server.discovery.interface import CentroidDiscovery, FoundCentroids
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
-from earshot_server.processes import lease
-from earshot_server.processes.driver import Driver
+from earshot_server.processes.driver import _RENEWALS, Driver
 from earshot_server.records import FAILED, GATHERING, MOST_TRIES, RUNNING, Trouble
 from earshot_server.store.database import Database
 from earshot_server.store.driving import LEFT, Driving
@@ -220,8 +219,8 @@ def test_a_lease_is_renewed_while_work_goes_on(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three times half of the lease passes, and each time it is whole again."""
-    assert lease._RENEWALS >= 2  # in a lease's time; here more, so that nobody waits for long
-    monkeypatch.setattr(lease, "_RENEWALS", 600)
+    assert _RENEWALS >= 2  # in a lease's time; here more, so that nobody waits for long
+    monkeypatch.setattr("earshot_server.processes.driver._RENEWALS", 600)
     at_work, enough = threading.Event(), threading.Event()
 
     def work() -> None:

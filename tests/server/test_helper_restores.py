@@ -32,7 +32,7 @@ from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.two_operators.messages import AddUp
 from earshot_protocol.two_operators.refusals import HelperRefusalError
 from earshot_protocol.wire import encode
-from earshot_server.helper import births, keys
+from earshot_server.helper import keys
 from earshot_server.helper.folder import HelperFolder
 from earshot_server.helper.keys import KeyFolderError
 from earshot_server.store.database import DatabaseUnavailableError
@@ -367,14 +367,14 @@ def test_a_helper_is_ready_only_while_its_keys_can_be_kept(tmp_path: Path) -> No
 def test_a_birth_stays_with_its_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"one")
-    made = births.birth(file)
+    made = keys.birth(file)
     assert made is not None
     assert abs(made - file.stat().st_mtime_ns) < 10**9
     os.utime(file, ns=(1, 1))
     file.write_bytes(b"another")
     file.rename(tmp_path / "renamed")
-    assert births.birth(tmp_path / "renamed") == made
+    assert keys.birth(tmp_path / "renamed") == made
     shutil.copy2(tmp_path / "renamed", file)
-    assert births.birth(file) != made
+    assert keys.birth(file) != made
     with pytest.raises(FileNotFoundError):
-        births.birth(tmp_path / "missing")
+        keys.birth(tmp_path / "missing")

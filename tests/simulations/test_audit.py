@@ -50,7 +50,7 @@ QUICK = Effort(trials=2000, draws=2000, seed=0)
 
 
 def declared_mechanisms() -> set[str]:
-    """Every class of product code that says what it costs; protocols say it for others."""
+    """Every class of product code that says what it costs; interfaces say it for others."""
     return {
         node.name
         for package in ("protocol", "client", "server", "models", "simulations")
@@ -59,7 +59,7 @@ def declared_mechanisms() -> set[str]:
         if isinstance(node, ast.ClassDef)
         and {"event", "cost"}
         <= {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
-        and not any(isinstance(base, ast.Name) and base.id == "Protocol" for base in node.bases)
+        and not {base.id for base in node.bases if isinstance(base, ast.Name)} & {"ABC", "Protocol"}
     }
 
 

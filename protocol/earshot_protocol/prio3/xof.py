@@ -6,12 +6,15 @@ TurboSHAKE128 (RFC 9861) is pycryptodomex's, which the extra `proofs` brings.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from earshot_protocol.distribution import MissingExtraError, unusable
 from earshot_protocol.prio3.field import ENCODED_BYTES, Elements, in_range
+
+if TYPE_CHECKING:
+    from Cryptodome.Hash.TurboSHAKE128 import TurboSHAKE
 
 SEED_BYTES = 32
 _DOMAIN = 1
@@ -63,11 +66,7 @@ def expand(inputs: Iterable[tuple[bytes, bytes]], tag: bytes, length: int) -> El
     return values
 
 
-class _Stream(Protocol):
-    def read(self, length: int, /) -> bytes: ...
-
-
-def _stream(seed: bytes, tag: bytes, binder: bytes) -> _Stream:
+def _stream(seed: bytes, tag: bytes, binder: bytes) -> TurboSHAKE:
     try:
         from Cryptodome.Hash import TurboSHAKE128  # a phone that proves nothing does not carry it
     except ImportError as error:
@@ -75,5 +74,4 @@ def _stream(seed: bytes, tag: bytes, binder: bytes) -> _Stream:
             unusable("proofs", "pycryptodomex", "Cryptodome", "proofs", error)
         ) from error
     prefix = len(tag).to_bytes(2, "little") + tag + len(seed).to_bytes(1, "little")
-    stream: _Stream = TurboSHAKE128.new(domain=_DOMAIN, data=prefix + seed + binder)
-    return stream
+    return TurboSHAKE128.new(domain=_DOMAIN, data=prefix + seed + binder)

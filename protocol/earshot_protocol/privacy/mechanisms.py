@@ -85,58 +85,19 @@ class Mechanism(Hashable, Protocol):
         """Return (ε, δ) of one release, against neighbours that differ in `unit`."""
 
 
-class SumMechanism(Mechanism, Protocol):
-    """A mechanism on a secure sum, whose noise its phones share or its operators add."""
+class SumMechanism(ABC):
+    """A mechanism on a secure sum, whose noise its phones share or its operators add.
 
-    @property
-    def honest_survivors(self) -> int | None:
-        """Least number of phones that stay and add their share honestly, n'.
-
-        None where each of two operators adds the whole noise.
-        """
-
-    @property
-    def entry_noise(self) -> SumNoise:
-        """Noise on every entry of the sum, with where it comes from."""
-
-    @property
-    def least_entry(self) -> int:
-        """Least that one phone's input adds to an entry of the sum."""
-
-    @property
-    def largest_entry(self) -> int:
-        """Most that one phone's input adds to an entry of the sum."""
-
-    @property
-    def largest_sum(self) -> int:
-        """Most that one phone's input adds to all entries together."""
-
-    def noise(self, inputs: float) -> NoiseLaw:
-        """Return the law of the noise on an entry of a sum over this many phones' inputs.
-
-        Phones that add no noise make the true noise smaller.
-        """
-
-    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """Draw one phone's noise for an input of this size, int64.
-
-        Raises:
-            InvalidParametersError: The noise is too large to be shared by so few phones.
-        """
-
-    def share_bound(self, probability: float) -> int:
-        """Return what an entry of input plus noise share exceeds in magnitude with ≤ `probability`.
-
-        Raises:
-            InvalidParametersError: The noise is too large to be shared by so few phones.
-        """
-
-
-class NoisySum(ABC):
-    """A mechanism on a sum that does all it does with noise by the noise itself."""
+    Attributes:
+        summed: Name of the inputs' sum, without its noise.
+        least_entry: Least that one phone's input adds to an entry of the sum.
+        honest_survivors: Least number of phones that stay and add their share honestly, n'; None
+            where each of two operators adds the whole noise.
+    """
 
     summed: ClassVar[str]
-    """Name of the inputs' sum, without its noise."""
+    least_entry: ClassVar[int]
+    honest_survivors: int | None
 
     @property
     def name(self) -> str:
@@ -146,19 +107,52 @@ class NoisySum(ABC):
     @property
     @abstractmethod
     def entry_noise(self) -> SumNoise:
-        """Noise on every entry of the sum."""
+        """Noise on every entry of the sum, with where it comes from."""
+
+    @property
+    @abstractmethod
+    def largest_entry(self) -> int:
+        """Most that one phone's input adds to an entry of the sum."""
+
+    @property
+    @abstractmethod
+    def largest_sum(self) -> int:
+        """Most that one phone's input adds to all entries together."""
+
+    @abstractmethod
+    def event(self, unit: Unit) -> Event:
+        """Return the event of one release, against neighbours that differ in `unit`."""
+
+    @abstractmethod
+    def cost(self, unit: Unit) -> Cost:
+        """Return (ε, δ) of one release, against neighbours that differ in `unit`."""
 
     def noise(self, inputs: float) -> NoiseLaw:
-        """Return the law of the noise on an entry of a sum over this many inputs."""
+        """Return the law of the noise on an entry of a sum over this many phones' inputs.
+
+        Phones that add no noise make the true noise smaller.
+        """
         return self.entry_noise.law(inputs)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """Draw the noise that one phone adds, int64: zeros where operators add it."""
+        """Draw the noise that one phone adds, int64: zeros where operators add it.
+
+        Raises:
+            InvalidParametersError: The noise is too large to be shared by so few phones.
+        """
         return self.entry_noise.share(size, random)
+
+    def share_bound(self, probability: float) -> int:
+        """Return what an entry of input plus noise share exceeds in magnitude with ≤ `probability`.
+
+        Raises:
+            InvalidParametersError: The noise is too large to be shared by so few phones.
+        """
+        return self.largest_entry + self.entry_noise.share_bound(probability)
 
 
 @dataclass(frozen=True)
-class BallotSum(NoisySum):
+class BallotSum(SumMechanism):
     """The secure sum of 0/1 ballots with discrete Laplace noise of scale 2/ε.
 
     A ballot has at most `votes` ones. One recording can at most swap one winner for another, so the
@@ -237,7 +231,7 @@ class BallotSum(NoisySum):
 
 
 @dataclass(frozen=True)
-class VectorSum(NoisySum):
+class VectorSum(SumMechanism):
     """The secure sum of vectors of bounded length on a grid, with noise like a normal one.
 
     It is Skellam noise in shares, or discrete Gaussian noise from each of two operators.
@@ -263,6 +257,7 @@ class VectorSum(NoisySum):
     delta: float
     honest_survivors: int | None
     row: int | None = None
+    least_entry: ClassVar[int] = -GRID
     summed: ClassVar[str] = "sum of bounded vectors"
 
     def __post_init__(self) -> None:
@@ -284,11 +279,6 @@ class VectorSum(NoisySum):
         return sum_noise.gaussian(self.variance, self.honest_survivors)
 
     @property
-    def least_entry(self) -> int:
-        """Least that one vector adds to an entry of the sum, in steps."""
-        return -GRID
-
-    @property
     def largest_entry(self) -> int:
         """Most that one vector adds to an entry of the sum, in steps."""
         return GRID
@@ -306,10 +296,6 @@ class VectorSum(NoisySum):
             longest = GRID - rounded / 2
             return max(GRID, longest + math.sqrt(row), 2 / math.sqrt(5) * longest + rounded)
         return GRID if unit is Unit.PHONE else 2 * GRID
-
-    def share_bound(self, probability: float) -> int:
-        """Return what a noisy vector's entry exceeds in magnitude with at most this probability."""
-        return GRID + self.entry_noise.share_bound(probability)
 
     def event(self, unit: Unit) -> SkellamSum | ZeroConcentrated:
         """Return the event of the noise on the sum."""

@@ -14,7 +14,7 @@ from typing import ClassVar
 from earshot_protocol import checks
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import SkellamSum, ZeroConcentrated
-from earshot_protocol.privacy.mechanisms import Cost, NoisySum, Unit, check_survivors
+from earshot_protocol.privacy.mechanisms import Cost, SumMechanism, Unit, check_survivors
 from earshot_protocol.privacy.sum_noise import SkellamShares, WholeGaussian, gaussian
 from earshot_protocol.voting.teacher_ballots import Ballot
 
@@ -23,7 +23,7 @@ MOST_QUERIES = 2**16
 
 
 @dataclass(frozen=True)
-class VoteSum(NoisySum):
+class VoteSum(SumMechanism):
     """Ballots of one kind on several queries, added up in one secure sum.
 
     Attributes:
@@ -77,10 +77,6 @@ class VoteSum(NoisySum):
     def entry_noise(self) -> SkellamShares | WholeGaussian:
         """Noise on every entry of the sum."""
         return gaussian(self.variance, self.honest_survivors)
-
-    def share_bound(self, probability: float) -> int:
-        """Return what a noisy input's entry exceeds in magnitude with at most this probability."""
-        return self.largest_entry + self.entry_noise.share_bound(probability)
 
     def event(self, unit: Unit) -> SkellamSum | ZeroConcentrated:
         """Return the event of a teacher's answers to all queries: noise on the sum."""

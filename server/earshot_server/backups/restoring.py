@@ -1,4 +1,11 @@
-"""Making the server of a backup anew, in a folder of its own."""
+"""Making the server of a backup anew, in a folder of its own.
+
+A database is copied, phones are not. After the backup they may have answered, and a sum may have
+been opened and published. Were the copy to go on with that phase, phones could answer one sum to
+two servers, so that shares of both open a secret, and noise would be drawn twice for one release.
+So nothing that was under way goes on: it ends by name, and the next phase has keys of its own
+(docs/decisions/0051-a-restored-server-starts-anew.md).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -13,11 +21,12 @@ import msgspec
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import OWNER_ONLY
 from earshot_server.backups import rows
-from earshot_server.backups.file import Backup, damaged, opened
-from earshot_server.backups.past_state import come_back
+from earshot_server.backups.file import Backup, Manifest, damaged, opened
+from earshot_server.phases.set_back import begin_anew, end_all
 from earshot_server.processes.address import remember, remembered
 from earshot_server.processes.embedded import embedded
 from earshot_server.store.database import Database, refuse_newer
+from earshot_server.store.operators import FIRST, Accounts
 from earshot_server.store.suitability import refuse_unsuitable
 
 _DRAFT = ".restoring"
@@ -81,7 +90,31 @@ def _load(url: str, backup: Backup) -> int:
             database.migrate()
             with rows.named_misfits("what is under way in it"):
                 rows.go_on_after(connection, manifest.numbers)
-                return come_back(database, manifest)
+                return _come_back(database, manifest)
+
+
+def _come_back(database: Database, manifest: Manifest) -> int:
+    """Make a database that was read from a backup fit to be served, in one transaction.
+
+    Args:
+        database: Migrated database, as its owner.
+        manifest: Statement of the backup.
+
+    Returns:
+        Number of phases that were under way, and are over now.
+    """
+    moment = datetime.fromtimestamp(manifest.created, UTC)
+    when = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
+    with database.transaction() as connection:
+        ended = end_all(database, f"backup of {when}")
+        begin_anew(connection)
+        Accounts(database).record(
+            FIRST,
+            "restore server",
+            detail=f"backup of {when}, by version {manifest.software}; phases that it ended: "
+            f"{ended}; what was done, spent or erased since is not known here",
+        )
+    return ended
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -37,13 +37,6 @@ CONFIDENCE = 1 - LEVEL
 """Probability that an interval contains the true number."""
 VOTES, LENGTHS, CONTACTS = "votes", "lengths", "contacts"
 """Kinds of numbers in a histogram."""
-
-
-class NoiseBound(Protocol):
-    """Bound on the noise in a published number."""
-
-    def radius(self, confidence: float) -> float:
-        """Return the bound that it does not exceed, with this probability."""
 
 
 class LengthNoise(NamedTuple):
@@ -131,7 +124,7 @@ class Histogram:
     phase: bytes
     finished: float
     counts: dict[str, CountInterval]
-    noise: NoiseBound
+    noise: NoiseLaw | LengthNoise
     inputs: int
     asked: tuple[object, ...]
     environments: dict[str, int]
@@ -238,7 +231,7 @@ def _histogram(
     record: PhaseRecord,
     part: str,
     counts: dict[str, CountInterval],
-    noise: NoiseBound,
+    noise: NoiseLaw | LengthNoise,
     asked: tuple[object, ...],
     environments: dict[str, int],
     what: str,

@@ -1,4 +1,4 @@
-"""Pages of the dashboard: what each asks of the archive, and which template shows it."""
+"""Pages and downloads of the dashboard: what each asks of the archive, and how it is shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flask import Blueprint
+from flask import Blueprint, Response, abort
 from flask.blueprints import BlueprintSetupState
 
 from earshot_protocol.phases.discovery import Discovered
@@ -17,24 +17,30 @@ from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
 from earshot_server.dashboard import (
     changes,
-    downloads,
     histograms,
     outcomes,
     prototypes,
     rendering,
     samples,
+    sheets,
     spending,
     tables,
     wall,
     wording,
 )
 from earshot_server.dashboard.rendering import secure
+from earshot_server.dashboard.sheets import Sheet
 from earshot_server.records import GATHERING, PUBLISHED, RUNNING, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import SECONDS_UNTIL_DATABASE, DatabaseUnavailableError
 
 MOST_PHASES = 100
 """Most phases in a list."""
+
+_HISTOGRAMS = {
+    "contacts": histograms.private_histograms,
+    "labels": histograms.global_histograms,
+}
 
 
 def blueprint(
@@ -55,7 +61,7 @@ def blueprint(
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
     pages.after_request(secure)
     pages.record(_printable)
-    downloads.register(pages, archive, MOST_PHASES)
+    _add_downloads(pages, archive)
 
     render = partial(rendering.render, now=clock)
 
@@ -80,7 +86,7 @@ def blueprint(
 
     @pages.get("/phases/<name>")
     def phase(name: str) -> str | tuple[str, int]:
-        record = downloads.named(archive, name)
+        record = _named(archive, name)
         if record is None:
             return unknown()
         return render(
@@ -96,7 +102,7 @@ def blueprint(
 
     @pages.get("/phases/<name>/wall", endpoint="wall")
     def show_wall(name: str) -> str | tuple[str, int]:
-        record = downloads.named(archive, name)
+        record = _named(archive, name)
         return unknown() if record is None else render("wall.html", **wall.shown(record))
 
     @pages.get("/statistics")
@@ -115,6 +121,51 @@ def blueprint(
         return said, 503, {"Retry-After": str(SECONDS_UNTIL_DATABASE)}
 
     return pages
+
+
+def _add_downloads(pages: Blueprint, archive: Archive) -> None:
+    """Add `/phases.csv`, `/spent.csv`, `/phases/<hex>/….csv` and `/statistics/<which>/….csv`."""
+
+    @pages.get("/phases.csv")
+    def phases_csv() -> Response:
+        return _file("phases", sheets.phases(archive.phases(MOST_PHASES)))
+
+    @pages.get("/spent.csv")
+    def spent_csv() -> Response:
+        return _file("spent", sheets.spent(archive.phases(MOST_PHASES)))
+
+    @pages.get("/phases/<name>/<table>.csv")
+    def phase_csv(name: str, table: str) -> Response:
+        record = _named(archive, name)
+        if record is None or table not in (found := sheets.of_phase(record)):
+            abort(404)
+        return _file(f"{record.phase.hex()[:8]}-{table}", found[table])
+
+    @pages.get("/statistics/<which>/<table>.csv")
+    def statistics_csv(which: str, table: str) -> Response:
+        if which not in _HISTOGRAMS:
+            abort(404)
+        found = sheets.over_time(_HISTOGRAMS[which](archive.phases(MOST_PHASES)))
+        if table not in found:
+            abort(404)
+        return _file(f"{which}-{table}", found[table])
+
+
+def _named(archive: Archive, name: str) -> PhaseRecord | None:
+    """Return the phase with this identifier in hexadecimal digits; None if there is none."""
+    try:
+        phase = bytes.fromhex(name) if len(name) == 32 else b""
+    except ValueError:
+        return None
+    return archive.phase(phase) if len(phase) == 16 else None
+
+
+def _file(name: str, sheet: Sheet) -> Response:
+    return Response(
+        sheet.csv(),
+        mimetype="text/csv",
+        headers={"Content-Disposition": f'attachment; filename="earshot-{name}.csv"'},
+    )
 
 
 def _published(record: PhaseRecord) -> dict[str, Any]:

@@ -6,12 +6,14 @@ each is known by the moment at which its file was made, which a copy does not ha
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import hashlib
 import hmac
 import logging
 import os
 import stat
+import struct
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,7 +26,6 @@ from earshot_protocol.files import (
     replace_file,
     to_disk,
 )
-from earshot_server.helper.births import birth
 from earshot_server.helper.book import Secret
 
 TAG, README, _DRAFT = "CACHEDIR.TAG", "README", "draft"
@@ -45,6 +46,10 @@ of an open sum was copied, restored or moved from another disk, or has a second 
 Remove the second names, or this folder: then sums that were open end without a total, and nothing
 else is lost. A snapshot of the whole disk brings back such moments as well, and goes unnoticed.
 """
+
+# From <linux/stat.h>: the layout of `struct statx` is the same on every architecture.
+_HERE, _NO_LINK, _BIRTH = -100, 0x100, 0x800
+_SIZE, _BIRTH_AT = 256, 80
 
 _log = logging.getLogger(__name__)
 
@@ -175,6 +180,26 @@ class KeyFolder:
 
     def _file(self, sum_id: bytes) -> Path:
         return self.path / f"{sum_id.hex()}.key"
+
+
+def birth(path: Path) -> int | None:
+    """Return when a file was made, in ns since 1970; None where the system does not say.
+
+    The time is statx's `stx_btime`. Writing to the file, renaming it, and changing its owner,
+    permissions or times leave it as it is; a file that was copied or restored has another one.
+    Other systems than Linux have such a time as well, but let programs set it.
+
+    Raises:
+        OSError: There is no such file.
+    """
+    path.lstat()
+    statx = getattr(ctypes.CDLL(None), "statx", None)  # neither macOS nor an old C library has it
+    found = ctypes.create_string_buffer(_SIZE)
+    if statx is None or statx(_HERE, os.fsencode(path), _NO_LINK, _BIRTH, found) != 0:
+        return None
+    (known,) = struct.unpack_from("=I", found)
+    seconds, rest = struct.unpack_from("=qI", found, _BIRTH_AT)
+    return int(seconds * 10**9 + rest) if known & _BIRTH else None
 
 
 def _moment(path: Path) -> int:

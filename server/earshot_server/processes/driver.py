@@ -12,7 +12,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -22,7 +23,6 @@ from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.ending import end_unread
 from earshot_server.processes.errands import HelperErrands
-from earshot_server.processes.lease import leased
 from earshot_server.records import MOST_TRIES, Trouble
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.driving import Driving
@@ -32,6 +32,8 @@ from earshot_server.store.postgres import LostLeaseError, PostgresPhaseStore
 from earshot_server.store.registry import Gathering, Registry
 
 LEASE_SECONDS = 60.0
+_RENEWALS = 3
+"""Renewals within the time of a lease."""
 LONGEST_PAUSE = 30.0
 """Longest pause, in seconds, between turns while nothing works."""
 PURGE_EVERY = 3600.0
@@ -272,3 +274,43 @@ class Driver:
 def _why(trouble: Trouble) -> str:
     """Return what phones are told: an error's name, since a foreign text may hold anything."""
     return f"the server failed {trouble.attempts - 1} times ({trouble.reason})"
+
+
+@contextmanager
+def leased(registry: Registry, phase: bytes, owner: str, seconds: float) -> Iterator[bool]:
+    """Hold the lease of a phase within the block.
+
+    A thread of its own renews the lease, so that it outlasts minutes of work and ends soon after
+    its process. The lease is checked again in the transaction that opens a step, so no harm is done
+    if the thread is too late.
+
+    Args:
+        registry: Registry that keeps leases.
+        phase: Identifier of the phase.
+        owner: Name that no other driver has.
+        seconds: Seconds after which others may take a lease that is not renewed.
+
+    Yields:
+        Whether the lease was obtained.
+    """
+    if not registry.lease(phase, owner, seconds):
+        yield False
+        return
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(seconds / _RENEWALS):
+            try:
+                if not registry.renew(phase, owner, seconds):
+                    return
+            except DatabaseUnavailableError as error:
+                _log.warning("a lease could not be renewed: %s", error)
+
+    thread = threading.Thread(target=renew, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield True
+    finally:
+        done.set()
+        thread.join()
+        registry.release(phase, owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 
@@ -11,7 +12,7 @@ from earshot_protocol.phases.parameters import Kind, Parameters
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.events import DiscreteLaplaceSum, Pure
-from earshot_protocol.privacy.mechanisms import Cost, NoisySum, Unit
+from earshot_protocol.privacy.mechanisms import Cost, SumMechanism, Unit
 from earshot_protocol.privacy.sum_noise import LaplaceShares, WholeLaplace, laplace
 from earshot_protocol.summations import Opening
 
@@ -19,19 +20,18 @@ NUMBER = "number"
 
 
 @dataclass(frozen=True)
-class ClippedSum(NoisySum):
+class ClippedSum(SumMechanism):
     """Numbers from 0 to `largest`, and noise of scale largest/ε; one recording moves one by 1."""
 
     epsilon: float
     largest: int
     honest_survivors: int | None
-    name: str = "clipped sum with discrete Laplace noise"
+    summed: ClassVar[str] = "clipped sum"
+    least_entry: ClassVar[int] = 0
 
     @property
     def scale(self) -> float:
         return self.largest / self.epsilon
-
-    least_entry = 0
 
     @property
     def largest_entry(self) -> int:
@@ -51,9 +51,6 @@ class ClippedSum(NoisySum):
     def cost(self, unit: Unit) -> Cost:
         epsilon = (1 if unit is Unit.RECORDING else self.largest) / self.scale
         return Cost(epsilon, self.entry_noise.delta(epsilon))
-
-    def share_bound(self, probability: float) -> int:
-        return self.largest + self.entry_noise.share_bound(probability)
 
 
 class MeanParameters(Parameters, frozen=True, kw_only=True, tag="mean"):
