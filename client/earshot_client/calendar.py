@@ -1,4 +1,4 @@
-"""The day to which a phone's yearly budgets count, by a clock that anybody may have set.
+"""The day on which a phone's yearly budgets are charged, although its clock may be wrong.
 
 A clock that is put forward would free the budget spent in the year before, and a network that tells
 phones the time can put all of them forward. So days count only as far as the phone has been running

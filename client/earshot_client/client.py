@@ -1,4 +1,4 @@
-"""Everything that an app needs of Earshot in one object: a phone, its server, and their visits."""
+"""The app's single entry point: a phone, its server, and the visits between them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REFUSAL = "refusal"
 """Name of the stored value with the reason why this phone refused the server's last request."""
 
 Line: TypeAlias = "Callable[[Store], HttpTransport]"
-"""Function that makes the line to the server from the phone's store, which holds its identity."""
+"""Factory of the transport to the server, given the phone's store, which holds its identity."""
 
 
 class Client(OneProcess):
@@ -254,7 +254,7 @@ class Client(OneProcess):
 
     @property
     def ending(self) -> dict[str, Any] | None:
-        """Newest ending of a phase that the user was not told of, until `told`.
+        """Newest ending of a phase that has not been shown to the user; `told` marks it as shown.
 
         Its `type` is that of the message (`result`, `statistics` or `failed`), its `phase` in
         hexadecimal; the rest says what was found, or why nothing was.
@@ -265,7 +265,7 @@ class Client(OneProcess):
         return None if ending is None else described(ending)
 
     def told(self) -> None:
-        """Note that the user knows of the ending."""
+        """Mark the ending as shown to the user."""
         self._endings.told()
 
     @property
@@ -305,14 +305,14 @@ class Client(OneProcess):
 
     @contextmanager
     def _in_turn(self) -> Iterator[None]:
-        """Wait for the other threads' turns; a fork may have copied one that never ends."""
+        """Acquire the lock; a fork may have copied it while another thread held it."""
         self.check_process()
         with self._turn:
             yield
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Keep other threads out of a visit; yield whether no other one is in a visit."""
+        """Try to begin a visit; yield False while another thread is in one."""
         self.check_process()
         alone = self._turn.acquire(blocking=False)
         try:

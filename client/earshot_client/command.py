@@ -85,7 +85,7 @@ SUB_COMMANDS = {
     "backup": SubCommand(
         "server", "Write a server into one file, while it runs or not: a backup.", ("server",)
     ),
-    "restore": SubCommand("server", "Make the server of a backup anew.", ("server",)),
+    "restore": SubCommand("server", "Restore a server from a backup.", ("server",)),
     "helper": SubCommand(
         "server", "Run the second operator of sums by two operators.", ("server",)
     ),
@@ -170,7 +170,7 @@ def _value(hint: Any, tokens: Any) -> Any:
 
 
 def _said(error: Exception) -> str:
-    """Return the words for a mistake; those of cyclopts name Python's types where they can."""
+    """Return the message for a usage error; cyclopts' own would name Python's types."""
     from cyclopts import CoercionError, MissingArgumentError, UnusedCliTokensError
 
     if not isinstance(error, CoercionError | MissingArgumentError | UnusedCliTokensError):
@@ -221,7 +221,7 @@ class NoStudiesError(LocalError):
 
 
 def _require(name: str, words: Sequence[str]) -> None:
-    """Refuse a sub-command, before it is loaded, that is not here or whose packages are not."""
+    """Refuse a sub-command that is unknown or whose packages are missing, before it is loaded."""
     command = SUB_COMMANDS.get(name)
     if command is None:
         close = difflib.get_close_matches(name, SUB_COMMANDS, 1)
@@ -273,14 +273,14 @@ def _overview() -> str:
                 for name, command in sorted(SUB_COMMANDS.items())
             ),
             "",
-            row("--help", "Show this; behind a command, the help of that command."),
+            row("--help", "Show this help, or that of a command."),
             row("--version", "Show the version."),
         ]
     )
 
 
 def _accepted(error: Exception) -> str:
-    """Return the options of a command that was given one that it does not take."""
+    """Return the accepted options, for the refusal of an unknown one."""
     from cyclopts import UnknownOptionError
 
     if not isinstance(error, UnknownOptionError):

@@ -1,4 +1,4 @@
-"""A contact as an exposure-notification app knows it, and whether a phone listens because of it.
+"""A contact in an exposure-notification app, and whether the phone records because of it.
 
 Names in quotes are those of Google's and Apple's Exposure Notification API, version 2 (exposure
 windows). A *critical* contact (thesis, chapters 1 and 4.1) was near and long enough for an

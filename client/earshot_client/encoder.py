@@ -51,7 +51,7 @@ class StartingEncoder(Encoder, Protocol):
     """An encoder with public points of its projection, by the nearest of which phones sort."""
 
     def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
-        """Return float32 (count, dimensions), unit rows as `project` gives them; the caller's own.
+        """Return the points, float32 (count, dimensions), unit rows in the projection; a copy.
 
         Raises:
             MissingCentroidsError: The encoder has none, or not these; the message says which it

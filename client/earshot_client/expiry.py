@@ -1,4 +1,4 @@
-"""Expiry of recordings: none is kept for longer than its phone was told to keep it."""
+"""Expiry of recordings after the configured number of days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A phone's hearing: each second once, however often it is killed and started again.
+"""Hearing that survives restarts: each second of sound is heard once.
 
 Under another encoder it hears again whatever its sources still have.
 """

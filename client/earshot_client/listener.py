@@ -1,4 +1,4 @@
-"""A phone's daily work by itself: it hears, keeps, forgets and names scenes."""
+"""Everything that a phone does without a server: it hears, keeps, forgets and names scenes."""
 
 from __future__ import annotations
 

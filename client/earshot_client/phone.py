@@ -1,4 +1,4 @@
-"""The whole participant: a task in, an answer out, and everything it remembers in its store.
+"""The whole participant: a task in, an answer out, and all state in its store.
 
 Each answer, its changes and its entry in the ledger reach the store in one transaction before the
 answer is handed out. A phone that is killed at any point goes on from its store: the same task
@@ -316,13 +316,13 @@ class Phone(Listener):
     # ------------------------------------------------------------------------------ memory
 
     def expire(self) -> None:
-        """Forget what was kept for long enough, and a phase whose sum nobody goes on with."""
+        """Forget expired recordings, and a phase whose secure sum has expired."""
         super().expire()
         if self._sums.expired:
             self.leave_phase()
 
     def _adopt_encoder(self) -> None:
-        """Start anew under another encoder than before.
+        """Discard what was made with another encoder.
 
         Embeddings of two encoders do not compare: the old ones, the centroids published for them
         and a phase that is under way are of no use to anybody. The sound is gone, but sources that
@@ -353,7 +353,7 @@ class Phone(Listener):
 
     @property
     def today(self) -> date:
-        """Day to which the phone's budgets count, in UTC, whatever its clock says."""
+        """Day on which the phone's budgets are charged, in UTC; see `Calendar`."""
         return self._calendar.today()
 
     def _record(self, member: _Membership, steps: Collection[str]) -> None:

@@ -26,7 +26,7 @@ from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 
 @dataclass(frozen=True)
 class Policy(Limits):
-    """The limits that this phone keeps, see `Limits`, and whether it names the one it refuses by.
+    """The limits of this phone (see `Limits`), and whether it reports which one was exceeded.
 
     Attributes:
         tell_refusals: Whether the server is told the name of the rule by which this phone refuses a
@@ -64,7 +64,7 @@ class Policy(Limits):
     def check_release(
         self, phase: bytes, expenses: Sequence[Expense], ledger: Ledger, today: date
     ) -> None:
-        """Refuse to release more than is left, whatever was agreed to when the phase began.
+        """Refuse to release more than the budgets have left, even in an accepted phase.
 
         Args:
             phase: Phase in which the release would be made.
@@ -87,7 +87,7 @@ class Policy(Limits):
         told: bytes,
         now: float,
     ) -> None:
-        """Refuse a sum that is weaker than the phase or this policy asks for, or another one.
+        """Refuse a sum that differs from the agreed one, or is weaker than this policy demands.
 
         Args:
             parameters: Parameters of the phase, accepted by `check_phase`.

@@ -37,7 +37,7 @@ def clustering_by(
     mechanism: LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd,
     local_centroids: int,
 ) -> LocalClustering:
-    """Return the clustering that a mechanism pays for.
+    """Return the clustering that a mechanism describes.
 
     Raises:
         InvalidParametersError: `local_centroids` is not a whole number above 0.

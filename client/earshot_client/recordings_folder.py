@@ -1,4 +1,4 @@
-"""A folder of sound files, second by second: a reference phone hears it instead of its owner."""
+"""A folder of sound files, second by second, which a reference phone hears."""
 
 from __future__ import annotations
 

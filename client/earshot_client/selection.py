@@ -98,6 +98,6 @@ _METHODS: Mapping[SelectionMethod, Callable[[Counts, float, RandomBytes], int]] 
 
 
 def _behind(counts: Counts) -> list[int]:
-    """Return how far each count is behind the largest."""
+    """Return the difference of each count to the largest."""
     behind: list[int] = (counts.max() - counts).tolist()
     return behind

@@ -1,4 +1,4 @@
-"""Voters of a phone where samples are to be labelled: a model of the app's, or its recordings.
+"""Voters on samples that are to be labelled: a model of the app's, or the phone's recordings.
 
 Whatever a voter answers, and whether it answers at all, a ballot in a secure sum leaves the phone:
 no voter can cost more than another.
@@ -51,7 +51,7 @@ class Voter(Protocol):
 
 @dataclass(frozen=True)
 class NearestRecordings:
-    """A voter with the label that most of the nearest recordings have; without any near, none.
+    """A nearest-neighbour voter: the commonest label of the near recordings; abstains without any.
 
     Among equally frequent labels, that of the nearest recording wins.
 

@@ -1,4 +1,4 @@
-"""Audio data sets and the encoders that are fitted on them."""
+"""Encoders and what they learn from; teachers and private votes of ensembles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes that leave a sound what it is: the views that contrastive learning pairs.
+"""Augmentations: label-preserving changes that make the views of contrastive learning.
 
 Everything here is numpy on waveforms, so it serves every back end of Keras. Speed, colour and room
 take one pass through the spectrum: a window of another length is brought to one second there and
@@ -132,7 +132,7 @@ def length(augmentations: Augmentations, of: Variant, rate: int, generator: _Gen
 
 
 def resampled(samples: int, octaves: float) -> int:
-    """Return about how many samples become `samples` when heard some octaves higher."""
+    """Return about the number of samples that become `samples` when played octaves higher."""
     from scipy.fft import next_fast_len
 
     # Even, and a product of small primes: transforms of other lengths take three times as long.
@@ -142,7 +142,7 @@ def resampled(samples: int, octaves: float) -> int:
 def view(
     window: _Sound, augmentations: Augmentations, of: Variant, rate: int, generator: _Generator
 ) -> _Sound:
-    """Make one second from a window of any length: resample it and change it as `heard` does.
+    """Make one second from a window of any length: resample it and augment it as `heard` does.
 
     Args:
         window: Samples, float32 (samples,), as many as `length` returned.
@@ -217,7 +217,7 @@ def heard(
 def phones(
     spectra: Iterable[_Spectrum], augmentations: Augmentations, generator: _Generator
 ) -> _Sound:
-    """Make seconds as phones hear them: each in its own room, coloured, in company, in noise.
+    """Augment seconds as phones hear them: room, device response, other sounds, noise.
 
     Args:
         spectra: Spectra of the seconds, complex64 (rate / 2 + 1,) each; not changed.
@@ -235,7 +235,7 @@ def phones(
 
 
 def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
-    """Put other views of the batch behind some views, and noise behind some.
+    """Mix other views of the batch, and noise, into some views.
 
     Both the views, of unit root mean square, and the result are float32 (batch, rate).
     """

@@ -1,4 +1,4 @@
-"""The 128 numbers of a network's output that tell recordings apart, and how to project them.
+"""Projection of a network's output on 128 components that discriminate recordings.
 
 Differences between the seconds of one recording, or between a second and the same one in a pocket,
 say nothing about where it was heard: directions in which much of that lies count less.
@@ -19,7 +19,7 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 @dataclass(frozen=True)
 class Components:
-    """Principal components of embeddings of public sound, and how far to whiten them.
+    """Principal components of embeddings of public sound, with a degree of whitening.
 
     Attributes:
         turn: Matrix that turns embeddings into components by descending variance, float64

@@ -1,4 +1,4 @@
-"""One model that trains an encoder under any objective, on any back end of Keras."""
+"""The Keras model that trains an encoder under any objective."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def beside(
     others: Sequence[tuple[keras.layers.Layer, float]],
     public: NDArray[np.floating],
 ) -> keras.Model:
-    """Return a network whose output stands beside that of others, each part with its own length.
+    """Return a network whose output is concatenated with that of others, part by part.
 
     Args:
         network: Network from spectra (batch, 61, 64, 1) to (batch, any); all networks here take
@@ -130,7 +130,7 @@ def write_encoder(
 
 
 def _one_at_a_time(flatbuffer: bytes) -> bytes:
-    """Say that input and output are of one second, of which the converter says any number.
+    """Set the batch size in the model's signature to one, where the converter leaves it open.
 
     Steps within still compute their sizes from the input's, so that it can be resized.
     """

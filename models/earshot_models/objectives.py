@@ -26,7 +26,7 @@ _MOMENTUM = 0.9
 
 
 class Objective(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """An objective that projects embeddings and measures how well pairs are told from all else."""
+    """An objective on projected embeddings: how well pairs are discriminated from the rest."""
 
     def __init__(self, temperature: float) -> None:
         super().__init__()

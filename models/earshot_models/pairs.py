@@ -24,7 +24,7 @@ class Pairs:
     def __init__(
         self, pools: Iterable[Pool], augmentations: Augmentations, batch: int, seed: int
     ) -> None:
-        """Find out where the sounds can be heard.
+        """Locate the audible parts of the sounds.
 
         Args:
             pools: At least one pool of sounds; silent sounds are left out.

@@ -1,4 +1,4 @@
-"""Codes that measure how much of a spectrum looks like each typical patch, found without labels.
+"""Patch codes: how strongly a spectrum matches each patch of a dictionary learned without labels.
 
 Spherical k-means on whitened patches and soft-thresholded codes: Coates and Ng, Learning Feature
 Representations with K-Means (2012), sections 2 to 4; for sounds of cities Salamon and Bello,
@@ -28,7 +28,7 @@ _WHITENED = 64
 """Principal components kept of each patch."""
 
 _THRESHOLD = 0.1
-"""Cosine below which a patch and an atom are unlike."""
+"""Cosine below which a patch does not match an atom."""
 
 _RANGE = np.float32(40 * np.log(10) / 10)
 """Range below a second's loudest number, 40 dB in the units of log-mel spectra. All that is

@@ -13,7 +13,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 LEAST_RMS = 1e-3
-"""Least root mean square of a window to learn from; a quieter one says little."""
+"""Least root mean square of a training window; quieter ones are uninformative."""
 
 _HOPS = 10
 """Starts of windows per second."""

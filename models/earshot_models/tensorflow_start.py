@@ -1,4 +1,4 @@
-"""TensorFlow starts without a word: it tells of devices and instructions that nobody asked for.
+"""Starting TensorFlow without its log output about devices and instructions.
 
 Its setting `TF_CPP_MIN_LOG_LEVEL` comes too late for what its libraries say while they are loaded,
 so these lines are left out on their way to the terminal. Errors come through, also those of a
@@ -20,8 +20,8 @@ from typing import IO, cast
 from earshot_protocol.overriding import override
 
 _LEVEL, _QUIETEST = "TF_CPP_MIN_LOG_LEVEL", "3"
-"""Setting of what TensorFlow says, and the value for what ends the process alone; problems that a
-program can go on from are exceptions of Python's."""
+"""TensorFlow's log-level variable, and the value for fatal errors alone; recoverable problems are
+Python exceptions."""
 
 _FILTER = r"""
 import re, sys
@@ -30,17 +30,17 @@ for line in sys.stdin.buffer:
         sys.stderr.buffer.write(line)
         sys.stderr.buffer.flush()
 """
-"""Program of its own, which goes on if TensorFlow ends this one."""
+"""Filter process, which survives if TensorFlow aborts this one."""
 
 
 def start_quietly() -> None:
-    """Silence TensorFlow from here on, whoever imports it, unless its user has set the variable."""
+    """Silence TensorFlow for all later imports, unless the user has set the variable."""
     if os.environ.setdefault(_LEVEL, _QUIETEST) == _QUIETEST and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, _TensorFlowFinder())
 
 
 class _TensorFlowFinder(MetaPathFinder):
-    """Finds TensorFlow where Python does, and loads it without its chatter."""
+    """Import hook that loads TensorFlow without its log output."""
 
     @override
     def find_spec(
@@ -62,7 +62,7 @@ class _TensorFlowFinder(MetaPathFinder):
 
 @contextlib.contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Leave out of standard error what C++ logs below an error, past Python's own `sys.stderr`."""
+    """Filter C++ log lines below error level from the standard error descriptor."""
     sys.stderr.flush()
     terminal = os.dup(2)
     try:

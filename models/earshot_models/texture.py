@@ -1,4 +1,4 @@
-"""Statistics of a spectrum over time, by which textures such as rain are told apart.
+"""Temporal statistics of a spectrum, which discriminate textures such as rain.
 
 McDermott and Simoncelli, Sound Texture Perception via Statistics of the Auditory Periphery (Neuron,
 2011): people recognize such sounds by averages over time, envelope by envelope. Nothing here is
@@ -27,7 +27,7 @@ GROUPS = 16
 """Groups of neighbouring bands whose correlations are taken."""
 
 _LEAST_DEVIATION = 0.1
-"""Amount added to a deviation before it divides, so that what hardly moves correlates with
+"""Amount added to a deviation before division, so that nearly constant bands correlate with
 nothing."""
 
 

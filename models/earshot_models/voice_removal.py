@@ -1,4 +1,4 @@
-"""Removal of sound that does not repeat, which in music is mostly the voice."""
+"""Removal of non-repeating sound, in music mostly the voice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARPNESS = 2.0
 
 
 def remove_voice(sound: NDArray[np.float32], rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
-    """Keep of each frame what the most similar frames have too.
+    """Keep the part of each frame that its most similar frames share.
 
     REPET-SIM: Rafii and Pardo, Music/Voice Separation Using the Similarity Matrix (ISMIR 2012): the
     repeating background is the median over similar frames, the mask a Wiener filter. It stands in

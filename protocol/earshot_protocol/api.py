@@ -167,7 +167,7 @@ class StartPhase(_Body, frozen=True, kw_only=True):
         return parameters
 
     def check_name(self) -> None:
-        """Refuse a name that people could not read as one.
+        """Refuse a name with padding or unprintable characters.
 
         Raises:
             InvalidParametersError: The name begins or ends with a space or holds unprintable

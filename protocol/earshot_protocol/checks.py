@@ -58,7 +58,7 @@ def epsilon(name: str, value: float) -> float:
 
 
 def noise(name: str, value: float) -> float:
-    """Return a deviation or scale of noise whose square, and its inverse's, a number holds.
+    """Return a standard deviation or scale of noise whose square and inverse square are finite.
 
     Raises:
         InvalidParametersError: The value is not from 10⁻⁹ to 10⁹.
@@ -80,7 +80,7 @@ def between(name: str, value: float, least: float, most: float = math.inf) -> fl
 
 
 def fraction(name: str, value: float) -> float:
-    """Return a part of a whole that is never all of it: at least 0 and below 1.
+    """Return a fraction that is at least 0 and below 1.
 
     Raises:
         InvalidParametersError: The value is not such a number.
@@ -92,7 +92,7 @@ def fraction(name: str, value: float) -> float:
 
 
 def share(name: str, value: float) -> float:
-    """Return a part of a whole that may be all of it: from 0 to 1.
+    """Return a fraction from 0 to 1.
 
     Raises:
         InvalidParametersError: The value is not such a number.
@@ -104,7 +104,7 @@ def share(name: str, value: float) -> float:
 
 
 def probability(name: str, value: float) -> float:
-    """Return a probability that is neither impossible nor certain, such as a δ.
+    """Return a probability strictly between 0 and 1, such as a δ.
 
     Raises:
         InvalidParametersError: The value is not such a number.

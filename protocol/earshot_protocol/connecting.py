@@ -66,7 +66,7 @@ def connection(
 
 
 class _Within(http.client.HTTPConnection):
-    """Connection to this machine itself, whatever the name `localhost` leads to."""
+    """Connection that refuses any peer but this machine, whatever `localhost` resolves to."""
 
     @override
     def connect(self) -> None:
@@ -173,7 +173,7 @@ def connect(connection: http.client.HTTPConnection, until: float) -> socket.sock
 
 @contextlib.contextmanager
 def cut_off(connected: Callable[[], socket.socket | None], until: float) -> Iterator[None]:
-    """End a connection when the time is over: what comes byte by byte, or never ends, keeps nobody.
+    """Close a connection at a deadline, so that a slow or endless peer cannot hold its reader.
 
     Args:
         connected: Function that returns the socket that is used within the block, once there is
@@ -206,7 +206,7 @@ def _end(connected: Callable[[], socket.socket | None]) -> None:
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether a host is this machine, which nobody listens in on from outside."""
+    """Return whether a host is this machine, whose traffic leaves no network interface."""
     if host == "localhost":
         return True
     with contextlib.suppress(ValueError):

@@ -45,7 +45,7 @@ def unusable(what: str, package: str, module: str, extra: str, error: ImportErro
 
 
 def require(what: str, extras: Sequence[str]) -> None:
-    """Refuse to start something whose packages are not installed.
+    """Raise if packages of these extras are missing.
 
     Args:
         what: Name of what would start, which begins the message.

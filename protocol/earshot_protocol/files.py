@@ -86,10 +86,10 @@ def made_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _turn(path: Path) -> Iterator[None]:
-    """Keep others from naming the same file: a rename would replace what they have made.
+    """Take turns at giving a file its name: a rename would replace another process's file.
 
-    Many file systems could name a file without replacing one by a hard link. Android, exFAT and
-    shares have none. What a killed process leaves here keeps nobody out.
+    Where there are hard links, they name a file without replacing another; Android, exFAT and
+    network shares have none. A killed process leaves no lock behind.
     """
     place = path.with_name(f".{path.name}.turn")
     while True:

@@ -1,6 +1,6 @@
 """Append-only files of lines, which are on the disk before anybody acts on them.
 
-A line that a killed run left half written was acted on by nobody, and is cut off.
+A line that a killed run left half written was never acted on, and is cut off.
 """
 
 from __future__ import annotations

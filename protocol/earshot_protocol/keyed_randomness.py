@@ -1,4 +1,4 @@
-"""Random bytes from a secret key, the same each time, so that work that was killed can continue.
+"""Deterministic random bytes from a secret key, so that killed work can resume.
 
 Whoever learns the key can remove the noise that was drawn from it.
 """

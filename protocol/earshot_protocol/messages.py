@@ -46,7 +46,7 @@ class Failed(Ending, frozen=True, kw_only=True, tag="failed"):
 
     @classmethod
     def because(cls, phase: bytes, reason: str) -> Failed:
-        """Return the ending of a phase for a reason that may be any text, such as an error's."""
+        """Return the failure of a phase, with any text, such as an error's, as its reason."""
         return cls(phase=phase, reason=one_line(reason, LARGEST_REASON))
 
 

@@ -1,4 +1,4 @@
-"""Marker of methods that are documented where they are declared: Python's `typing.override`."""
+"""`typing.override` (Python 3.12): the method is documented where it is declared."""
 
 from __future__ import annotations
 

@@ -9,13 +9,13 @@ class Progress(Protocol):
     """Display of the progress of a piece of work."""
 
     def __call__(self, what: str, done: int, total: int, line: str | None = None) -> None:
-        """Show how far the work is.
+        """Show the progress of a piece of work.
 
         Args:
             what: Name of the piece of work.
             done: Units of the work that are done.
             total: Units of the work in all.
-            line: Words to show instead of the name, as long as they are true.
+            line: Text to show in place of the name.
         """
 
 

@@ -1,4 +1,4 @@
-"""Memory for functions of one message, whose results all phones of a simulation ask for."""
+"""A cache for functions of one message, which all phones of a simulation share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _R = TypeVar("_R")
 
 
 def remembered(size: int) -> Callable[[Callable[[_M], _R]], Callable[[_M], _R]]:
-    """Remember the results of a function of one message.
+    """Cache the results of a function of one message.
 
     The function must depend on nothing else and change nothing. Two messages are the same if their
     type and their encoding are. Equality is not enough: 0.0 equals -0.0, and 1000 equals 1000.0,

@@ -1,6 +1,6 @@
-"""Refusal of maps in which a name stands twice: two readers might each take another of its values.
+"""Refusal of maps with a repeated name: two readers might take different values of it.
 
-Our decoder takes the last one and says nothing, so that this is looked for behind it.
+Our decoder silently takes the last one, so repeated names are looked for afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBERS = {0xCA: 4, 0xCB: 8, **{first + i: 1 << i for first in (0xCC, 0xD0) for
 
 
 def check_names(data: bytes, message: Any) -> None:
-    """Refuse a message in one of whose maps a name stands twice.
+    """Refuse a message with a map in which a name is repeated.
 
     Args:
         data: MessagePack without extension types, which a decoder has read.
@@ -40,7 +40,7 @@ def check_names(data: bytes, message: Any) -> None:
 
 
 def _skip(data: bytes, at: int) -> int:
-    """Return the place behind a value, in which no name stands twice.
+    """Skip a value, check its maps, and return the position after it.
 
     It goes as deep as the decoder went, which reads no message that has more levels than its type.
     """

@@ -1,4 +1,4 @@
-"""Names of the rules by which a phone refuses: all that it may say about a refusal.
+"""Names of the rules by which a phone refuses, the only detail of a refusal that it may send.
 
 The list is closed: a name that is not on it does not cross the wire. No rule depends on what a
 phone has heard, so its name reveals nothing about it; budgets that grow with the number of
@@ -30,7 +30,7 @@ class Rule(enum.StrEnum):
     LARGEST_LIFETIME_PHONE_EPSILON = "largest_lifetime_phone_epsilon"
     LARGEST_LIFETIME_PHONE_DELTA = "largest_lifetime_phone_delta"
     DELTA = "delta"
-    """One of the phase's phones may well be exposed: the phase's δ is not below 1/phones."""
+    """The phase's δ is not below 1/phones, so one of its phones might be exposed."""
     LARGEST_DROPOUT = "largest_dropout"
     LEAST_CORRUPTED = "least_corrupted"
     LEAST_THRESHOLD = "least_threshold"

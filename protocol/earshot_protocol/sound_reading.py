@@ -1,7 +1,7 @@
 """Reading of sound files, in one place: by seconds, in bounded memory, with one kind of error.
 
 A phone's command line, trainings and simulations all read here, so that they hear the same files.
-Nothing is taken from a file's word: what counts is the sound that it delivers. The library that
+A file's header is not trusted: only the decoded sound counts. The library that
 decodes comes with an extra, and is loaded where a file is opened.
 """
 
@@ -34,7 +34,7 @@ MOST_FRAMES = 2**28
 """Most samples per channel of a file: 93 minutes at 48 kHz, 4.6 hours at 16 kHz; 1 GiB as mono."""
 MOST_CHANNELS = 64
 LOUDEST = 1000.0
-"""Magnitude above which samples are no sound: 60 dB above full scale, which is 1."""
+"""Magnitude above which samples are not plausible sound: 60 dB above full scale, which is 1."""
 
 _MOST_NAMED = 5
 
@@ -177,7 +177,7 @@ def unreadable_sentence(errors: Sequence[str]) -> str:
 
 
 def check_listable(folder: Path) -> None:
-    """Refuse a folder that is hidden from this user in part: a whole class might be missing.
+    """Refuse a folder of which this user cannot list some part: a whole class might be missing.
 
     Raises:
         InvalidInputError: It, or a folder in it, may not be listed; the message names the first.
@@ -194,7 +194,7 @@ def check_listable(folder: Path) -> None:
 
 @contextmanager
 def _one_error(path: Path) -> Iterator[None]:
-    """Turn whatever opening and decoding raise into an UnreadableFileError.
+    """Turn every error of opening and decoding into an UnreadableFileError.
 
     That is errors of four kinds by soundfile, of the system, and of numpy if memory is short.
     """

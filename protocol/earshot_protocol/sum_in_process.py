@@ -45,7 +45,7 @@ class Observer:
     """Listener to the progress of a sum; a subclass heeds what it needs."""
 
     def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
-        """Hear that a phone, or the helper, has answered.
+        """Called after each answer of a phone or of the helper.
 
         Args:
             name: Name of the round.
@@ -56,10 +56,10 @@ class Observer:
         """
 
     def served(self, seconds: float) -> None:
-        """Hear that the server has worked for a phone, or ended a round, in CPU seconds."""
+        """Called after the server's work for a phone or for the end of a round, in CPU seconds."""
 
     def went_on(self, name: str, done: int, total: int) -> None:
-        """Hear how many parties of a round have answered."""
+        """Called after a round, with the number of parties that answered."""
 
 
 def no_helper(task: Task) -> Answer:

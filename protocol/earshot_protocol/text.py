@@ -1,4 +1,4 @@
-"""Text that one side takes from the other: one bounded line, in any language.
+"""Text from the other side: one bounded line, in any language.
 
 It may end up on a screen, in a log, in a file, or in the field of a request, so it holds nothing
 that ends a line, moves a cursor, hides letters or reverses their order.
@@ -29,7 +29,7 @@ def line(most: int, least: int = 0) -> Meta:
 
 
 def bare(text: str) -> str:
-    """Return a text without white space and unseen letters at its ends: editors add them."""
+    """Strip white space and invisible characters, which editors add, from both ends of a text."""
     return _UNSEEN_ENDS.sub("", text)
 
 
@@ -54,6 +54,6 @@ def decoded(content: bytes, named: object) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """Turn any text into such a line: spaces for line breaks, question marks for what is unseen."""
+    """Turn any text into such a line: spaces replace line breaks, question marks the invisible."""
     words = " ".join(text.split())
     return "".join(letter if letter.isprintable() else "?" for letter in words)[:most]

@@ -50,7 +50,7 @@ LONGEST_AWAY = 3600.0
 """Most seconds for which a helper may send its leader away at a time."""
 
 _FIRST, _EACH = 60.0, 1e-5
-"""Seconds that a task may take, and more for each byte of a list: ten times what a helper needs."""
+"""Seconds that a task may take, plus a time per byte of a list: ten times what a helper needs."""
 _LONGEST_TEXT = 300
 _BAD_SIGNATURE = "bad_signature"
 _NAMES = {each.name for each in HelperRefusalError.__subclasses__()} | {
@@ -142,7 +142,7 @@ class HelperLine:
         self._connection.close()
 
     def answer(self, task: Task) -> Answer:
-        """Let the helper do a task, and return its answer, of which nothing but the form is sure.
+        """Send the helper a task and return its answer, of which only the form is checked.
 
         Raises:
             HelperTroubleError: It gave no answer, or refused; the error has the name of the reason.

@@ -63,7 +63,7 @@ _LARGEST = 2**28
 """Most bytes of a response: many times what a phase of 100,000 phones exports."""
 _LONGEST_TEXT = 300
 _LONGEST_REFUSAL = 3000
-"""Most letters of a stranger's words, and of a server's reasons, that are shown."""
+"""Most characters shown of foreign text, and of a server's reasons."""
 _PREFIX = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
 _T = TypeVar("_T")
 
@@ -240,7 +240,7 @@ def _operator(name: str) -> str:
 
 
 def _said(response: http.client.HTTPResponse, content: bytes) -> str:
-    """Return the reason of a refusal, in somebody else's words."""
+    """Return a refusal's reason, as the server worded it."""
     said = f"the server answered {response.status} {response.reason}"
     with contextlib.suppress(MalformedMessageError):
         problem = decode_body(content, JSON, Problem)

@@ -1,4 +1,4 @@
-"""Records of phases for operators, the API and the dashboard: all that is kept, nothing secret.
+"""Records of phases for operators, the API and the dashboard, without secrets.
 
 Times are seconds since 1970, on the database's clock.
 """

@@ -1,4 +1,4 @@
-"""Fields of settings, whatever a caller or a file gives for them: plain values, or a refusal."""
+"""Conversion of the values that callers and files give for settings, with refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary folders that are gone when their process is, however it ends.
+"""Temporary folders that are removed once their process has ended.
 
 A folder is locked for as long as its process lives. A process of joblib's, which ignores SIGTERM
 and Ctrl-C, removes it when its owner is killed. If that one is killed as well, whoever makes the

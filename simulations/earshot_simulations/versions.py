@@ -1,4 +1,4 @@
-"""Everything of a machine that decides the bits of a run: libraries, our sources, and files."""
+"""Everything on a machine that determines the bits of a run: libraries, our sources, files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def versions() -> dict[str, str]:
 
 @cache
 def _processor() -> str:
-    """Return what the arithmetic chooses its instructions by: the last digits depend on it.
+    """Return the processor's instruction sets, on which the last digits of results depend.
 
     Processors of one name have other instructions under another hypervisor, so these are named.
     """

@@ -1,4 +1,4 @@
-"""Processes that work for this one, and end with it, however it ends.
+"""Worker processes that end with this process.
 
 They are joblib's (loky): fresh interpreters, which need no guard in the main program, and to which
 objects go that only the main program defines. No two users share them, and none of them outlives

@@ -1,4 +1,4 @@
-"""Papers redone: their tables and figures, from data that you have."""
+"""Reproductions of papers' tables and figures."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def existing(data: Path) -> tuple[Path, bytes]:
 
 
 def keep_limits(store: Store, policy: Policy) -> None:
-    """Keep the limits of a phone that goes to a server, for whoever reads its ledger."""
+    """Save the limits in force, which `earshot ledger` shows beside the costs."""
     given = asdict(policy).items()
     numbers = {name: value for name, value in given if not isinstance(value, tuple)}
     limits = msgspec.msgpack.encode(numbers)

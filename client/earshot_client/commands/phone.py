@@ -218,7 +218,7 @@ _HEARD = ("--ask", "--recordings", "--labelled", "--seed")
 
 
 def _refuse_contradictions(options: Mapping[str, bool]) -> None:
-    """Refuse options that contradict each other, and those that nothing would come of.
+    """Refuse options that contradict each other or would have no effect.
 
     Args:
         options: Whether each was given, by its name.
@@ -319,7 +319,7 @@ def _asked(reference: Phone, termination: Termination) -> Callable[[Second], str
 
 
 def _answer(question: str) -> str:
-    """Return what is typed after a question on standard error; nothing where input has ended."""
+    """Ask on standard error and return the answer; empty at the end of input."""
     print(question, end="", file=sys.stderr, flush=True)
     try:
         return input()

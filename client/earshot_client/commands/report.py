@@ -65,7 +65,7 @@ class Report:
 
 
 def _outcome(ending: dict[str, Any]) -> str:
-    """Return what came of a phase, in a sentence; without anything clear of the noise, that."""
+    """Return a sentence on a phase's outcome, also where nothing stands clear of the noise."""
     if "reason" in ending:
         return str(ending["reason"])
     if "environments" in ending:

@@ -1,4 +1,4 @@
-"""Standard streams as they are: closed, full, read in part, or in an old encoding.
+"""Standard streams that may be closed, full, read in part, or in a legacy encoding.
 
 What cannot be written never ends a command in a traceback, nor before its work is done. Only where
 the reader of standard output has gone does a command end at once, in silence, as other tools do.
@@ -30,7 +30,7 @@ _ESCAPES = "earshot-json"
 
 
 class _Output(io.FileIO):
-    """A stream of this process, in which what cannot be written is left out.
+    """A stream of this process that drops what cannot be written.
 
     Args:
         number: File descriptor of the stream; it stays open.
@@ -92,7 +92,7 @@ def run(command: Callable[[], None]) -> NoReturn:
 
 
 def _occupy() -> None:
-    """Put nothing in the place of closed streams: the next file that is opened would take it."""
+    """Open the null device for closed streams, so that no file takes their descriptors."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             number = os.open(os.devnull, os.O_RDWR)
@@ -101,7 +101,7 @@ def _occupy() -> None:
 
 
 def _taken(stream: TextIO, ends: bool) -> tuple[TextIO, _Output | None]:
-    """Return what is written to instead of a stream, and what writes it; itself if it has no file.
+    """Return the replacement of a stream and its raw writer; the stream itself if it has no file.
 
     Args:
         stream: Standard output or error.
@@ -120,7 +120,7 @@ def _taken(stream: TextIO, ends: bool) -> tuple[TextIO, _Output | None]:
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Write what an encoding has no letters for as JSON does, so that JSON stays JSON."""
+    """Escape characters missing from an encoding as JSON does, so that JSON stays valid."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end

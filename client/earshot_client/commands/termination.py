@@ -18,11 +18,11 @@ from earshot_client.transport.http import HttpTransport
 
 # Nothing is wrong, so it is not an Exception that somebody may catch.
 class Terminated(BaseException):
-    """Somebody asked this process to end."""
+    """This process was asked to end."""
 
 
 class Termination:
-    """Catcher of the signals while entered; every method raises `Terminated` once one came."""
+    """Context that catches the signals; every method raises `Terminated` after one."""
 
     def __init__(self) -> None:
         self._asked = False
@@ -54,7 +54,7 @@ class Termination:
             self._allowed = before
 
     def check(self) -> None:
-        """End here, if the process was asked to."""
+        """Raise if the process was asked to end."""
         with self.allowed():
             pass
 

@@ -26,12 +26,12 @@ from earshot_protocol.voting.teacher_ballots import NONE, Agreement, OneHot
 
 
 def _votes(memory: Memory, parameters: LabellingParameters, task: LabelSamples) -> Input:
-    """Return a one for one label of each sample, or for none."""
+    """Return one-hot votes on the samples; a row of zeros abstains."""
     return OneHot(len(parameters.labels)).cast(_answers(memory, parameters))
 
 
 def _agreement(memory: Memory, parameters: LabellingParameters, task: CheckLabels) -> Input:
-    """Return a one for each sample that this phone would label as proposed."""
+    """Return 1 for each sample that this phone would label as proposed, else 0."""
     proposed = np.array(task.proposed, dtype=np.int64)
     if len(proposed) != parameters.samples.rows or (proposed >= len(parameters.labels)).any():
         raise RefusedError(

@@ -34,7 +34,7 @@ def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster)
 
 
 def _centroid_ballot(memory: Memory, parameters: PhaseParameters, task: GlobalCentroids) -> Input:
-    """Return ones for the candidates that most recordings are closest to (step 8)."""
+    """Return a ballot for the candidates nearest to the most recordings (step 8)."""
     centroids = shared.checked(task.centroids, parameters.dimensions)
     points, _ = memory.points(parameters.dimensions)
     votes = min(parameters.centroid_votes, len(centroids))
@@ -42,7 +42,7 @@ def _centroid_ballot(memory: Memory, parameters: PhaseParameters, task: GlobalCe
 
 
 def _label_ballot(memory: Memory, parameters: PhaseParameters, task: TopCentroids) -> Input:
-    """Return ones for the majority labels of the centroids that this phone knows best (step 12)."""
+    """Return a ballot with the majority labels of this phone's best-known centroids (step 12)."""
     centroids = shared.checked(task.centroids, parameters.dimensions)
     table = shared.label_table(memory, parameters.labels, centroids, parameters.geometry)
     return ballots.label_votes(table, min(parameters.label_votes, len(centroids)))

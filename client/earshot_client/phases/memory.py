@@ -1,4 +1,4 @@
-"""A phone's memory, as the kinds of phase read it."""
+"""The view of a phone's memory that kinds of phase use."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Memory:
         return self.fixed or default_hierarchy()
 
     def check_choice(self, choice: str) -> None:
-        """Refuse a choice that no poll here offers: not now, and not before the first phase.
+        """Refuse a choice that neither the present polls nor those before the first phase offer.
 
         An app may show the everyday choices whatever a phase asks for; that is not the app's
         mistake.
@@ -109,7 +109,7 @@ class Memory:
 
     @property
     def places(self) -> Places | None:
-        """Places by which scenes are named; None as long as nothing was published."""
+        """Places by which scenes are named; None before the first result."""
         return together(self.result, self.labelled)
 
     def points(self, dimensions: int) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:

@@ -47,7 +47,7 @@ def _count(memory: Memory) -> None:
 
 
 def _environments(memory: Memory, parameters: StatisticsParameters) -> list[str | None]:
-    """Return the class of each recording, oldest first; None where nobody can tell."""
+    """Return the class of each recording, oldest first; None where it is unknown."""
     embeddings, choices = memory.store.recordings()
     classes = memory.classes_of(choices)
     if parameters.places is None or not len(embeddings):

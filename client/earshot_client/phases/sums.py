@@ -1,7 +1,7 @@
-"""A phone's secure sums in its store: the secrets of the one under way, and those that it began.
+"""A phone's secure sums in its store: the secrets of the current one, and a list of all begun.
 
-A sum that nobody goes on with would leave private keys, shares and the phone's input in its store
-for good, for whoever opens it later. So its secrets are kept for a bounded time.
+An abandoned sum would leave private keys, shares and the phone's input in the store, where a later
+thief finds them. So its secrets are kept for a bounded time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Content of a sealed row, byte for byte; every recording's row has the same length."""
+"""The byte layout of sealed rows; every recording's row has the same length."""
 
 from __future__ import annotations
 

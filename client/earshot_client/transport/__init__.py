@@ -1,1 +1,1 @@
-"""A phone's line to a server: one interface, and HTTP."""
+"""A phone's transport to a server: the interface, and HTTP."""

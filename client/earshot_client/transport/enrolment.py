@@ -68,7 +68,7 @@ def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> st
 
 
 def leave(store: Store, transport: HttpTransport) -> None:
-    """Let the server forget this phone, and the phone its name and key; once, whatever is lost.
+    """Un-enrol: the server forgets this phone, and the phone its name and key; idempotent.
 
     A server that does not know the phone holds nothing of it: an earlier response may have been
     lost.

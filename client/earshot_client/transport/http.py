@@ -297,5 +297,5 @@ def _retry_after(response: http.client.HTTPResponse) -> float:
 
 
 def _cleaned(text: str) -> str:
-    """Clean somebody else's text for people."""
+    """Sanitize untrusted text for display."""
     return one_line(text, _LONGEST_TEXT)

@@ -16,7 +16,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.overriding import override
 
 SECONDS_BETWEEN_LOOKS = 300.0
-"""Seconds until the next look where nobody can tell when a condition will hold."""
+"""Seconds until the next look where it is unknown when a condition will hold."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Condition(Protocol):
     """Decision whether a phone may take part now."""
 
     def check(self, now: datetime) -> Postponed | None:
-        """Return why not now and when to look again; None if now is a good time.
+        """Return why to wait and when to look again; None if the phone may take part now.
 
         Args:
             now: Local time of the phone.

@@ -1,4 +1,4 @@
-"""Phases that a phone knows to be over, and the ending that its user has not been told of."""
+"""Phases that a phone knows to be over, and the ending not yet shown to its user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Saved(msgspec.Struct, frozen=True):
 
 
 class Endings:
-    """Endings in the phone's store, so that none is lost or told twice if the phone is killed."""
+    """Endings in the phone's store, so that none is lost or shown twice if the phone is killed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -57,7 +57,7 @@ class Endings:
         return ending if isinstance(ending, Ending) else None
 
     def told(self) -> None:
-        """Note that the user knows of the ending."""
+        """Mark the ending as shown to the user."""
         self._write(_Saved(self.known()))
 
     def _read(self) -> _Saved | None:

@@ -1,4 +1,4 @@
-"""Visits to the server, one after the other: what to do when something is in the way, and how soon.
+"""Visits to the server, one after the other, and how obstacles postpone the next one.
 
 No clock and no sleep of its own: `visit` is called at a time, and says when to call again.
 """

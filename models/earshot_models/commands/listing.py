@@ -1,4 +1,4 @@
-"""The data set of a command: listed, and what of it will not be heard said at once."""
+"""Listing of a command's data set, with a report of the files that are left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def list_dataset(folder: Path, kind: str | None = None) -> Dataset:
-    """List a data set as `open_dataset`, and say on standard error which files are left out."""
+    """List a data set by `open_dataset`, and report the files left out on standard error."""
     from earshot_models.datasets.opening import open_dataset
 
     dataset = open_dataset(folder, kind)

@@ -18,7 +18,7 @@ def prepare_folder(
     resumes: Collection[str] = (),
     named: str = "--out ",
 ) -> None:
-    """Make the folder that results go to, if its owner would not lose anything by it.
+    """Make the output folder; refuse one whose files would be overwritten.
 
     Args:
         folder: Path of the folder, which is made if it does not exist; None where nothing is to be

@@ -52,7 +52,7 @@ def shown() -> Iterator[Progress]:
 
 
 class _Lines:
-    """Progress that is written once and never over what was written."""
+    """Progress for logs: lines are only ever appended."""
 
     def __init__(self) -> None:
         self._began: dict[str, float] = {}
@@ -60,7 +60,7 @@ class _Lines:
         self._last = time.monotonic()
 
     def __call__(self, what: str, done: int, total: int, line: str | None = None) -> None:
-        """Show how far the work is, as `Progress` does."""
+        """Show progress, see `Progress`."""
         now = time.monotonic()
         began = self._began.setdefault(what, now)
         finished = done >= total

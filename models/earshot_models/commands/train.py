@@ -200,7 +200,7 @@ def _sources(
 
 
 def _credits(folders: list[Path]) -> str:
-    """Return what the data sets say about where they come from and how they may be used."""
+    """Return the credits and licences of the data sets."""
     return "\n\n".join(
         f"{folder.name}/{name}\n\n{_text(folder / name)}"
         for folder in folders
@@ -210,7 +210,7 @@ def _credits(folders: list[Path]) -> str:
 
 
 def _text(file: Path) -> str:
-    """Return a text that names people, as the encodings in which older ones are written say it."""
+    """Decode a text of credits, which may be in a legacy encoding."""
     content = file.read_bytes()
     try:
         return content.decode("utf-8-sig")

@@ -166,7 +166,7 @@ class Dataset:
         return tuple(sorted(classes.difference(self.labels)))
 
     def unheard_sentence(self) -> str:
-        """Say which sound files are left out, and which whole classes; empty if none is."""
+        """Return a sentence on the sound files and classes left out; empty if there are none."""
         if not self.unheard:
             return ""
         named = [f"{each.name} is {each.reason}" for each in self.unheard[:_MOST_NAMED]]

@@ -80,7 +80,7 @@ def open_dataset(path: str | os.PathLike[str], kind: str | None = None) -> Datas
 
 
 def guess(path: Path) -> str:
-    """Return the kind of data set that a folder holds; "folder" if not one of the published ones.
+    """Return the kind of data set in a folder; "folder" if it is not a published one.
 
     Raises:
         DatasetError: There is no such folder.

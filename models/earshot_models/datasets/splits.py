@@ -126,7 +126,7 @@ def _classes_by_group(group_of: Mapping[Clip, str]) -> dict[str, Counter[str]]:
 
 
 def _deal(dataset: Dataset, count: int, seed: int) -> dict[str, int]:
-    """Deal each group to the set with the fewest clips of its classes so far, large ones first."""
+    """Assign groups, large ones first, to the set with the fewest clips of their classes."""
     groups = _classes_by_group({clip: clip.group for clip in dataset.clips})
     order = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups))]
     order.sort(key=lambda group: -groups[group].total())

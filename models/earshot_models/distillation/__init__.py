@@ -1,1 +1,1 @@
-"""Learning from a larger encoder that hears the same sound: no label, and nothing of it to ship."""
+"""Distillation from a larger encoder: it needs no labels, and the teacher is not shipped."""

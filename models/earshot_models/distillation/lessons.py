@@ -1,4 +1,4 @@
-"""Lessons that teacher and student hear together: any sound, faster, slower and mixed."""
+"""Lessons for teacher and student: sounds at varied speeds, mixed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANCES = ("changed", "coloured", "backwards", "mixed")
 
 @dataclass(frozen=True)
 class Variation:
-    """Changes that make a few hours of sound into as many lessons as there is time for.
+    """Variation of a few hours of sound into any number of lessons.
 
     A teacher can be asked about anything, so its output for a mixture is as true as for a
     recording.
@@ -57,7 +57,7 @@ class Variation:
 
 
 class Lessons:
-    """A number of seconds; each follows from the seed and its number alone.
+    """A sequence of seconds, each a function of the seed and its number.
 
     Attributes:
         count: Number of lessons.
@@ -68,7 +68,7 @@ class Lessons:
     def __init__(
         self, pools: Sequence[Pool], variation: Variation, count: int, seed: int = 0
     ) -> None:
-        """Find out where the sounds can be heard.
+        """Locate the audible parts of the sounds.
 
         Args:
             pools: Pools of sounds, at least one, all of one rate; silent sounds are left out.

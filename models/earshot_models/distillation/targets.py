@@ -1,4 +1,4 @@
-"""A teacher's output for every lesson, asked for once and kept on disk."""
+"""A teacher's output for every lesson, computed once and cached on disk."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BLOCK = 1000
 """Lessons between two writes."""
 
 _LEVELS = 0.02, 0.2
-"""Range of root mean squares at which a teacher hears: it should not make much of loudness."""
+"""Range of levels (root mean square) given to a teacher, which should not depend on loudness."""
 
 _SAID, _ABOUT = "said.npy", "about.json"
 
@@ -45,7 +45,7 @@ def ask(
     cache: Path | None = None,
     progress: Progress = silent,
 ) -> NDArray[np.float16]:
-    """Return the teacher's embeddings of all lessons, asking only for those that are not cached.
+    """Return the teacher's embeddings of all lessons, computing those that are not cached.
 
     Args:
         lessons: Lessons at the teacher's rate.
@@ -154,7 +154,7 @@ def _ask_from(
     said: NDArray[np.float16],
     told: Callable[[int], None],
 ) -> None:
-    """Fill `said` from lesson `start` on, block by block."""
+    """Fill targets from lesson `start`, block by block."""
     for first in range(start, lessons.count, _BLOCK):
         last = min(first + _BLOCK, lessons.count)
         sounds = np.stack([_heard(lessons, number, teacher) for number in range(first, last)])
@@ -166,7 +166,7 @@ def _ask_from(
 
 
 def _heard(lessons: Lessons, number: int, teacher: TeacherEncoder) -> NDArray[np.float32]:
-    """Return the middle of a lesson, as loud as a teacher is used to."""
+    """Return the middle of a lesson at the teacher's usual level."""
     generator = np.random.default_rng([_VERSION, number])
     level = np.exp(generator.uniform(*np.log(_LEVELS)))
     before = (lessons.rate - teacher.window) // 2

@@ -19,7 +19,7 @@ from earshot_protocol.voting.teacher_ballots import NONE
 
 @dataclass(frozen=True)
 class PollForm:
-    """Form of a query and of its answers, as far as a rule needs to know it.
+    """Form of a query and of its answers, as a rule needs it.
 
     Attributes:
         classes: Number of classes (m), of which one wins, or of labels (k), of which any may.

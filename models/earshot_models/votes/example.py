@@ -1,4 +1,4 @@
-"""Votes to try the commands on: teachers who learned from a few records each, drawn from a seed."""
+"""Example votes: teachers that learned from a few synthetic records each."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class ExampleVotes:
 
     @property
     def accuracies(self) -> npt.NDArray[np.float64]:
-        """Share of the samples that each teacher names rightly, (teachers,)."""
+        """Accuracy of each teacher, (teachers,)."""
         return np.asarray((self.votes == self.truth).mean(axis=1))
 
     @property
     def plurality(self) -> float:
-        """Share of the samples of which the class with most votes is the right one."""
+        """Accuracy of the plurality vote."""
         counts = (self.votes[:, :, None] == np.arange(CLASSES)).sum(axis=0)
         return float((counts.argmax(axis=1) == self.truth).mean())
 

@@ -1,4 +1,4 @@
-"""Ballots on labels of which several may win: for each label, or for a set of labels.
+"""Ballots for several winners: on each label, or on a set of labels.
 
 A teacher's zeros and ones, (…, labels), become whole numbers that a secure sum adds up.
 """

@@ -1,4 +1,4 @@
-"""A student of the teachers' answers, and of samples that nobody answered: self-training."""
+"""Self-training: a student of the teachers' answers and of unanswered samples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Student:
 def train(
     samples: npt.NDArray[np.floating], answers: Whole, classes: int, sure: float = 0.95
 ) -> Student:
-    """Train a logistic regression that teaches itself what it is sure of (Yarowsky, ACL 1995).
+    """Train a logistic regression by self-training on its confident answers (Yarowsky, ACL 1995).
 
     Args:
         samples: Samples, (samples, …): those that were asked about first, in their order.

@@ -1,4 +1,4 @@
-"""Votes for whole sets of labels: only the sets that are cast are kept, never all 2^k of them."""
+"""Sparse votes for label sets: only cast sets are stored, never all 2^k."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SubsetVotes:
 
     @property
     def log_uncast(self) -> npt.NDArray[np.float64]:
-        """Logarithm of the number of the 2^k sets that nobody casts, (queries,); −∞ for none."""
+        """Logarithm of the number of sets without votes, (queries,); −∞ for none."""
         log_all = self.labels * np.log(2.0)
         with np.errstate(divide="ignore"):
             # As 2^k is a power of two and few sets are cast, this is exact where it matters.

@@ -49,8 +49,7 @@ class Limits:
 
     Attributes:
         least_phones: Least number of phones in a phase.
-        largest_phones: Largest number of phones in a phase: a claimed crowd hides what a real one
-            would.
+        largest_phones: Largest number of phones in a phase, since a claimed crowd may not be real.
         largest_noise_crowd: Most phones whose noise a sum counts on: every phone adds at least the
             share of it that a crowd of this size takes, whatever crowd it is told of.
         largest_epsilon: Largest ε that one phase may spend.

@@ -55,7 +55,7 @@ MOST_ROWS = LARGEST_LABELS + LARGEST_CHOICES
 """Most rows of a sum of labels: one for each label, and one for each of their choices."""
 PerRow = Meta(max_length=MOST_ROWS * MOST_KINDS)
 Length = Annotated[float, Meta(ge=0, le=1e12)]
-"""Length of a noisy sum of vectors, of which a phone's whole has 1 at most."""
+"""Length of a noisy sum of vectors; one phone adds at most 1."""
 
 
 def cells(repetition: int) -> str:

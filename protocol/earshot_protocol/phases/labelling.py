@@ -167,7 +167,7 @@ class LabelSamples(SumPartTask, frozen=True, kw_only=True, tag="label-samples"):
 
 
 class CheckLabels(SumPartTask, frozen=True, kw_only=True, tag="check-labels"):
-    """Say of each sample whether you would label it so; opens the secure sum of the check.
+    """State whether you agree with each sample's proposed label; opens the check's secure sum.
 
     `proposed` has an index into the labels for each sample: the one with the most noisy votes.
     """

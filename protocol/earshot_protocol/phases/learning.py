@@ -266,7 +266,7 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
 
     @property
     def leading(self) -> tuple[int | None, ...]:
-        """Label with the most votes of each centroid, be it noise; None if there are no labels."""
+        """Label with the most votes of each centroid, noise or not; None without labels."""
         return tuple(
             max(range(len(votes)), key=votes.__getitem__, default=None)
             for votes in self.label_votes

@@ -72,7 +72,7 @@ def _products(a: Elements, b: Elements) -> _Limbs:
 
 
 def _folded(limbs: _Limbs) -> _Limbs:
-    """Return four limbs of the number that eight stand for, by 2^128 = FOLD · 2^64 − 1, twice."""
+    """Reduce eight limbs to four modulo p, using 2^128 = FOLD · 2^64 − 1 twice."""
     folded: _Limbs = limbs[:4] - limbs[4:]
     folded[2:] += FOLD * limbs[4:6]
     beyond = FOLD * limbs[6:]
@@ -82,7 +82,7 @@ def _folded(limbs: _Limbs) -> _Limbs:
 
 
 def _normalised(limbs: _Limbs) -> Elements:
-    """Return elements from four signed limbs, which are used up.
+    """Normalize four signed limbs to elements; overwrites the limbs.
 
     What the first round of carries leaves above 2^128 is below 2^32 either way, what the second
     leaves −1, 0 or 1, and the third nothing.

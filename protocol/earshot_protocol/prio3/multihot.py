@@ -222,5 +222,5 @@ def shortest_chunks(length: int, max_weight: int) -> int:
 
 @functools.cache
 def _half() -> Elements:
-    """Return half of the 1 that is subtracted from entries: each of two shares takes so much."""
+    """Return one half: each of the two shares subtracts this much of the 1."""
     return elements([pow(2, -1, MODULUS)])

@@ -76,14 +76,14 @@ def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
 
 
 TOLD_DELTA = 1e-6
-"""Default δ at which a composed ε is told, unless a release states a larger one."""
+"""Default δ at which a composed ε is reported, unless a release states a larger one."""
 _LESS = 1 - 1e-5
-"""Share of the added ε below which a composed one is told in its place; a smaller gain takes a δ
-and no reader would see it."""
+"""Minimum relative saving before the composed ε is reported instead of the sum; a smaller saving is
+not worth the extra δ."""
 
 
 def composed_cost(spent: Iterable[Expense]) -> Cost:
-    """Return the joint cost of expenses of one unit, as it is told everywhere: one ε for one thing.
+    """Return the joint cost of expenses of one unit, the one that every report shows.
 
     The cost is composed at `TOLD_DELTA`, or at the largest δ that one of them states. Where
     composing gains nothing, as with a single release, they are added up, which needs no more δ than

@@ -16,7 +16,7 @@ from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Unit, VectorSum
 
 _HARDLY = 1 - 1e-5
-"""Share of the wanted ε that is as good as all of it: so close does the search come."""
+"""Relative tolerance of the search: this share of the wanted ε is close enough."""
 _SEARCHED = 60
 """Halvings of an interval: more than doubles can distinguish."""
 
@@ -80,7 +80,7 @@ def _largest(fits: Callable[[float], bool], least: float, most: float) -> float:
 
 
 def _added(events: Sequence[Event], delta: float) -> float:
-    """Return the sum of what events cost by themselves, by which people are told no more."""
+    """Return the sum of the events' individual costs, an upper bound on what reports show."""
     each = (Composition([event]) for event in events)
     return math.fsum(
         one.added_epsilon if math.isfinite(one.added_epsilon) else one.epsilon(delta)

@@ -1,4 +1,4 @@
-"""Choices with the right probability, to the last of 128 bits.
+"""Random choices whose probabilities are exact to 128 bits.
 
 A choice here differs from the named law by a statistical distance below 2^-119: a probability is
 rounded down to a multiple of 2^-128, and at most 256 of them meet in one choice.
@@ -36,7 +36,7 @@ def grid_exp(rate: float, steps: int) -> int:
 
 
 def bernoulli_exp(rate: float, steps: int, random: RandomBytes = os.urandom) -> bool:
-    """Toss a coin that is true with probability exp(−rate · steps); with no steps always.
+    """Draw True with probability exp(−rate · steps); always with no steps.
 
     Args:
         rate: Rate such as ε, positive and finite.
@@ -61,7 +61,7 @@ def uniform_below(limit: int, random: RandomBytes = os.urandom) -> int:
 
 
 def geometric(mean: int, random: RandomBytes = os.urandom) -> int:
-    """Draw how often something is done that is stopped each time with probability 1 / mean.
+    """Draw from the geometric distribution with this mean.
 
     Args:
         mean: Average number of times, at least 1.

@@ -95,7 +95,7 @@ def likeliest(
 
 
 def coin(chance: float, counterchance: float, random: RandomBytes = os.urandom) -> bool:
-    """Toss a coin that is true with this chance, to the last of 128 bits.
+    """Draw a Boolean with this probability, exact to 128 bits.
 
     The counterchance is used where it is smaller, because the smaller of both has more digits.
     """
@@ -111,7 +111,7 @@ def _odds(score: float, largest: float, scale: float) -> Decimal:
 
 
 def _step(scale: float) -> float:
-    """Return a power of two, of which any ballot's vote has a whole number of parts."""
+    """Return the grid's step: a power of two that divides every ballot's vote."""
     return math.ldexp(1.0, min(_COARSEST, max(math.frexp(scale)[1] - 1 - _BITS, _FINEST)))
 
 

@@ -42,7 +42,7 @@ def count_p_values(
 
 
 def name_p_values(totals: npt.ArrayLike, noise: NoiseLaw) -> tuple[float, ...]:
-    """Return how likely noise gives each centroid the label with the most votes.
+    """Return the p-value of each centroid's name, the label with the most votes.
 
     A name says two things. *Somebody voted for it*: P(N ≥ votes) is small. *More did than for any
     other label*: its margin m over the runner-up is clear of the difference of two noises, P(N − N'
@@ -73,7 +73,7 @@ def name_p_values(totals: npt.ArrayLike, noise: NoiseLaw) -> tuple[float, ...]:
 def answer_p_values(
     votes: npt.ArrayLike, agreement: npt.ArrayLike, noise: SkellamNoise, check: SkellamNoise
 ) -> tuple[float, ...]:
-    """Return how likely noise gives each sample the label with the most noisy votes.
+    """Return the p-value of each sample's name, the label with the most noisy votes.
 
     How many agree with that label is asked anew, with noise of its own. A name says two things.
     *Somebody agrees*: P(N₁ ≥ agreement) is small. *More do than have voted for any other label*:

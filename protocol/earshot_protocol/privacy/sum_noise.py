@@ -153,7 +153,7 @@ class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
         return self.fine_scale / FINENESS
 
     def check(self) -> None:
-        """Refuse noise that nobody can draw.
+        """Refuse noise outside the samplers' range.
 
         Raises:
             InvalidParametersError: The scale is out of range.
@@ -182,7 +182,7 @@ class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
     def event(self, l1: float) -> Pure:
         """Return the event of a sum whose neighbours are this far apart: one operator's noise.
 
-        The other operator knows its own noise, which protects nobody from it.
+        The other operator knows its own noise, so that noise does not count against it.
         """
         return Pure(l1 / self.scale)
 
@@ -212,7 +212,7 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
         return self.fine_variance / FINENESS
 
     def check(self) -> None:
-        """Refuse noise that nobody can draw.
+        """Refuse noise outside the samplers' range.
 
         Raises:
             InvalidParametersError: The variance is out of range.

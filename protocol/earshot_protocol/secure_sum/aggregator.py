@@ -45,7 +45,7 @@ from earshot_protocol.wire import Answer
 
 _encoder = msgspec.msgpack.Encoder()
 _BATCH_BYTES = 2**20
-"""Bytes of answers that wait to be worked in together."""
+"""Bytes of queued answers that are processed together."""
 
 
 class Aggregator:

@@ -49,7 +49,7 @@ class PairKeys(NamedTuple):
 
 
 def salt(opening: AdvertiseKeys, told: bytes) -> bytes:
-    """Return the 32 bytes that bind a sum's keys to all that its phones were told alike.
+    """Return the 32 bytes that bind a sum's keys to the description given to all of its phones.
 
     Args:
         opening: First task of the sum, of any phone: its own number is left out.

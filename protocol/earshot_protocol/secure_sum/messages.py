@@ -54,7 +54,7 @@ class AdvertiseKeys(SumTask, frozen=True, kw_only=True, tag="advertise-keys"):
 
     @property
     def told_alike(self) -> AdvertiseKeys:
-        """This task as all phones are told it alike, but for their number."""
+        """The task as all phones receive it, without the phone's own number."""
         return self.for_phone(0)
 
     def for_phone(self, phone: int) -> AdvertiseKeys:

@@ -17,4 +17,4 @@ class Round(enum.StrEnum):
 
 
 NEXT: dict[Round, Round] = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
-"""The only way forward; a sum that cannot continue moves to `FAILED` instead."""
+"""Successor of each round; a sum that cannot continue moves to `FAILED`."""

@@ -29,7 +29,7 @@ _PAIR_BYTES = 5  # two limbs of 20 bits fill five bytes
 _PAIRS = 7  # 7 · 5 bytes hold a number below 2^256
 _LIMBS = 2 * _PAIRS
 _FACTOR_BITS = 62
-"""Bits of the factor by which leaving points out may multiply a coefficient in `recover_many`."""
+"""Bits of headroom for interpolating with missing points in `recover_many`."""
 _SMALL_PRODUCT = 2**17  # multiplications; OpenBLAS starts to share out its work at twice as many
 # The largest partial sum: 14 limb products of 40 bits for each of at most 254 coefficients.
 assert _LIMBS * LARGEST_COUNT * 2 ** (2 * _LIMB_BITS) < 2**53  # noqa: S101

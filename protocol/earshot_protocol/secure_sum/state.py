@@ -1,4 +1,4 @@
-"""State of the server's side of a sum between rounds, and the phones that are in it by then."""
+"""State of the server's side between rounds, and the phones that take part."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Crowd:
 
 
 def marked(phones: Collection[int], parameters: SumParameters) -> Members:
-    """Mark some phones among all."""
+    """Return a mask of these phones."""
     marks = np.zeros(parameters.phones, dtype=np.bool_)
     marks[list(phones)] = True
     return marks

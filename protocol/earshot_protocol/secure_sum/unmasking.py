@@ -36,7 +36,7 @@ class FalseMasksError(RemoteError):
 
 @dataclass(frozen=True)
 class Unmasking:
-    """Knowledge of a sum when its last round closes.
+    """Everything known of a sum when its last round closes.
 
     Attributes:
         salt: Salt of the sum's keys.
@@ -89,7 +89,7 @@ class Unmasking:
 
     @cached_property
     def _places(self) -> Places:
-        """Place of each neighbour among those that advertised, by which shares are dealt."""
+        """Index of each neighbour among those that advertised, the order of its shares."""
         return self.crowd.neighbourhoods.places(self.crowd.advertised)
 
     @cached_property
@@ -129,10 +129,11 @@ class Unmasking:
     # ------------------------------------------------------------------------------ lists
 
     def _check_list(self, phone: int, common: Mapping[int, bytes]) -> None:
-        """Compare the masks that a phone sealed, by neighbour, with what the neighbours say.
+        """Compare a phone's sealed list of masks with its neighbours' traces.
 
         With probability 1 − 2^-40 fewer than t neighbours of any phone are corrupted: if t or more
-        contradict the list, the sealer lies. With fewer nobody can tell, and both sides are named.
+        contradict the list, the sealer lies. With fewer it is undecidable, and both sides are
+        named.
         """
         told = self._told_of(phone)
         against = [other for other, trace in told.items() if masks.trace(common[other]) != trace]
@@ -160,7 +161,7 @@ class Unmasking:
 
     @cached_property
     def _places_gone(self) -> Places:
-        """Place of each dropped neighbour among those that dropped, by which traces are told."""
+        """Index of each dropped neighbour among those that dropped, the order of its traces."""
         return self.crowd.neighbourhoods.places(self.crowd.dropped)
 
     # ---------------------------------------------------------------------------- secrets

@@ -1,4 +1,4 @@
-"""What a phone checks of an offer before it sends a report, and a leader before it shows it."""
+"""Checks of an offer: a phone's before it reports, and the leader's before it publishes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The leader's half of a sum: what it lists of reports, and the sum of its shares of them."""
+"""The leader's half of a sum: its list of reports, and the sum of its shares."""
 
 from __future__ import annotations
 

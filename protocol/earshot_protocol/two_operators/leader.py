@@ -412,7 +412,7 @@ class LeaderKeys:
 
 
 def commitment(noise: bytes, salt: bytes) -> bytes:
-    """Return what tells the helper that noise is drawn, and is not another one later."""
+    """Return the commitment to the leader's noise, which cannot be exchanged later."""
     return hashlib.sha256(messages.LEADERS_NOISE + salt + noise).digest()
 
 

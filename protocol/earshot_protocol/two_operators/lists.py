@@ -17,7 +17,7 @@ from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 
 
 class ListEntry(NamedTuple):
-    """ListEntry of a list.
+    """An entry of the list.
 
     Attributes:
         report_id: Identifier of the report.
@@ -54,7 +54,7 @@ def count(reports: bytes, parameters: TwoOperatorParameters) -> int:
 
 
 def entries(reports: bytes, parameters: TwoOperatorParameters) -> Iterator[ListEntry]:
-    """Yield the entries of a list of whole ones."""
+    """Yield the entries of a list, which has only whole ones."""
     ends = (0, *accumulate(entry_sizes(parameters)))
     for at in range(0, len(reports), ends[-1]):
         yield ListEntry(*(reports[at + first : at + last] for first, last in pairwise(ends)))

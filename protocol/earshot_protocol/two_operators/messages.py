@@ -120,7 +120,7 @@ class MakeOffer(_Task, frozen=True, kw_only=True, tag="make-offer"):
 
     Attributes:
         leader: Identity of the leader.
-        task: Digest of all that phones are told alike.
+        task: Digest of everything that all phones are told.
         parameters: Parameters of the sum.
         patience: Seconds from the end of the window for which the helper keeps its key.
         commitment: Commitment to the leader's noise. As the helper offers a sum to one request
@@ -168,7 +168,7 @@ class SendReport(_Task, frozen=True, kw_only=True, tag="send-report"):
 
     @property
     def told_alike(self) -> SendReport:
-        """This task as all phones are told it alike, without the offer, which has its digest."""
+        """The task as all phones receive it, without the offer, which contains its digest."""
         return msgspec.structs.replace(self, index=0, offer=None)
 
 

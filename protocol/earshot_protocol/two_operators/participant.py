@@ -39,7 +39,7 @@ class ReportingParticipant:
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
-        """Refuse: after its report, a phone has nothing to go on with.
+        """Always refuse: after its report, a phone has no state to restore.
 
         Raises:
             WrongStateError: Always.
@@ -47,7 +47,7 @@ class ReportingParticipant:
         raise WrongStateError("a phone sends one message in a sum by two operators")
 
     def save(self) -> bytes:
-        """Refuse, as there is nothing to keep.
+        """Always refuse: there is no state to save.
 
         Raises:
             WrongStateError: Always.

@@ -1,4 +1,4 @@
-"""Refusals of a helper, by the names under which its leaders are told."""
+"""Refusals of a helper, with the names that it sends to its leaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusal of totals that no crowd of honest phones can have.
+"""Refusal of totals that honest phones cannot produce.
 
 A phone may send any masked vector, and a broken or forged one makes any total. A total beyond what
 honest inputs and their noise can add up to is not published.
@@ -13,11 +13,11 @@ from earshot_protocol.errors import RemoteError
 from earshot_protocol.privacy.mechanisms import SumMechanism
 
 IMPROBABLE = 2.0**-40
-"""Largest probability with which an honest total is taken for an impossible one."""
+"""Largest probability of refusing an honest total."""
 
 
 class ImpossibleTotalError(RemoteError):
-    """A total beyond all that honest phones can add up to: at least one phone was not honest."""
+    """A total that honest phones cannot produce: at least one phone was not honest."""
 
 
 def check_total(total: npt.NDArray[np.int64], mechanism: SumMechanism, phones: int) -> None:

@@ -24,12 +24,12 @@ ARRIVAL = "earshot.arrival"
 
 
 class Arrival(Enum):
-    """State of a body that did not arrive with its fields."""
+    """State of a request body that did not arrive with the header fields."""
 
     AWAITED = auto()
-    """The body is not there; the same request comes again, and is counted then, if it is read."""
+    """The body has not arrived; the request is dispatched again, and counted then."""
     COMPLETE = auto()
-    """The body is there now."""
+    """The body has arrived."""
     LATE = auto()
     """The body did not arrive in time."""
     CROWDED = auto()
@@ -37,7 +37,7 @@ class Arrival(Enum):
 
 
 class BodyAwaited(BaseException):
-    """Signal that the request is good so far, and that its body is wanted.
+    """Signal that the header fields were accepted and the body should now be read.
 
     Attributes:
         limit: Most bytes that the body may have.
@@ -51,7 +51,7 @@ class BodyAwaited(BaseException):
 
 
 def is_second_look() -> bool:
-    """Return whether the present request was looked at before, when its body was missing."""
+    """Return whether this is the second dispatch of a request whose body was missing."""
     return request.environ.get(ARRIVAL, Arrival.AWAITED) is not Arrival.AWAITED
 
 
@@ -101,7 +101,7 @@ def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = FORMATS) -> b
 
 
 def read_form(limit: int = LARGEST_SMALL_BODY) -> dict[str, str]:
-    """Return what a browser's form holds: each field's name and text; of a repeated one, the last.
+    """Return a browser form's fields by name; of a repeated field, the last value.
 
     Raises:
         MalformedMessageError: The body is not such a form.

@@ -1,4 +1,4 @@
-"""Browsers of operators: how one signs in, and which of its requests may change anything.
+"""Operators' browsers: signing in, and which of their requests may change anything.
 
 An operator gives the token once, in a form, and the browser keeps the secret of a session in a
 cookie. A change needs three things: that session; the browser's own word that the form was sent
@@ -68,7 +68,7 @@ class Browsers:
         return None
 
     def check_may_sign_in(self) -> None:
-        """Refuse a sign-in in which the token could be read on its way, or was guessed at.
+        """Refuse a sign-in over an insecure connection, or after too many wrong tokens.
 
         Raises:
             InsecureSignInError: The browser is elsewhere, and its connection is not encrypted.
@@ -79,7 +79,7 @@ class Browsers:
         self._operators.check_failures()
 
     def sign_in(self, token: str, to: str) -> Response:
-        """Begin a session of whoever holds the token, and lead the browser to a path.
+        """Begin a session for the token's holder, and redirect the browser to a path.
 
         Raises:
             OperatorError: The token is nobody's.
@@ -138,7 +138,7 @@ def has_key(form: Mapping[str, str]) -> bool:
 
 
 def derived(purpose: str, text: str = "") -> bytes:
-    """Return 32 bytes that only the holder of the present session's secret can work out."""
+    """Return 32 bytes derived from the present session's secret."""
     return _derived(g.session, purpose, text)
 
 
@@ -156,7 +156,7 @@ def _cookie() -> str:
 
 
 def _is_private() -> bool:
-    """Return whether nobody between the browser and this server reads the request.
+    """Return whether the connection from browser to server is confidential.
 
     Without TLS both must be on this machine, also by the name under which the browser knows the
     server: a proxy on this machine may serve others, and a stranger's name may lead here.
@@ -165,7 +165,7 @@ def _is_private() -> bool:
 
 
 def _is_path(to: str) -> bool:
-    """Return whether it is a path of this site, in printable ASCII."""
+    """Return whether a redirect target is a path of this site, in printable ASCII."""
     return (
         to.startswith("/")
         and not to.startswith(("//", "/\\"))

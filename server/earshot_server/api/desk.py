@@ -125,7 +125,7 @@ class OperatorDesk:
         return self._start_form(Filled(forms.first_start(free, by)))
 
     def starting(self) -> Response:
-        """Say what would come of a phase, or start it."""
+        """Show a phase's forecast, or start it."""
         form = bodies.read_form()
         filled = Filled(_texts((*forms.START, forms.SUMMATION, forms.PACE), form))
         if not has_key(form):
@@ -199,7 +199,7 @@ class OperatorDesk:
         return self._invite_form(Filled(forms.FIRST_INVITE))
 
     def inviting(self) -> Response:
-        """Say what would come of an invitation, or sign it and show its code."""
+        """Show what an invitation would allow, or sign it and show its code."""
         form = bodies.read_form()
         filled = Filled(_texts(forms.INVITE, form))
         if not has_key(form):

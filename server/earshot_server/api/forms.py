@@ -1,4 +1,4 @@
-"""Forms of the dashboard: their fields, what was typed into them, and what is wrong with it."""
+"""Forms of the dashboard: their fields, the values entered, and the errors to show."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FIELDS = {"gather_seconds": "gather_hours", "step_seconds": "step_hours", "coho
 
 
 class FieldChoice(NamedTuple):
-    """One of several that a field lets people choose from.
+    """One choice of a field.
 
     Attributes:
         value: Text that the form sends.
@@ -171,12 +171,12 @@ STOP = (
 
 
 class _WrongTextError(ValueError):
-    """A text is not what its field takes."""
+    """A text that its field does not accept."""
 
 
 @dataclass
 class Filled:
-    """Form as somebody filled it in.
+    """A form with the values that a user entered.
 
     Attributes:
         texts: Text of each field, as it was typed.
@@ -188,11 +188,11 @@ class Filled:
     errors: dict[str, str] = field(default_factory=dict)
 
     def typed(self, name: str) -> str:
-        """Return what was typed into a field, without spaces around it."""
+        """Return the text entered into a field, stripped."""
         return self.texts.get(name, "").strip()
 
     def take(self, name: str, read: Callable[[str], _T], otherwise: _T) -> _T:
-        """Return what a field says; note an error, and return something else, where it is wrong."""
+        """Return a field's parsed value; where it is invalid, note an error, return the default."""
         try:
             return read(self.typed(name))
         except _WrongTextError as error:
@@ -269,7 +269,7 @@ FIRST_INVITE = {"uses": "100", "days": "30", "cohort": ""}
 
 
 def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
-    """Return the phase that a form asks for; None, with errors noted, where it is wrong."""
+    """Return the phase that a form describes; None, with errors noted, if it is invalid."""
     phones = filled.take("phones", _whole, 0)
     least = filled.take("least_phones", lambda text: _whole(text) if text else None, None)
     epsilon = filled.take("epsilon", _real, 0.0)
@@ -331,7 +331,7 @@ def sits(filled: Filled) -> bool:
 
 
 def read_invite(filled: Filled) -> Invite | None:
-    """Return the invitation that a form asks for; None, with errors noted, where it is wrong."""
+    """Return the invitation that a form describes; None, with errors noted, if it is invalid."""
     uses, days = filled.take("uses", _whole, 1), filled.take("days", _real, 1.0)
     if filled.errors:
         return None
@@ -344,7 +344,7 @@ def read_invite(filled: Filled) -> Invite | None:
 
 
 def read_reason(filled: Filled) -> str | None:
-    """Return why a phase is to be stopped; None, with the error noted, where nothing is said."""
+    """Return the reason for stopping a phase; None, with the error noted, if it is missing."""
     reason = filled.typed("reason")
     if 0 < len(reason) <= LONGEST_REASON and reason.isprintable():
         return reason
@@ -360,7 +360,7 @@ def _whole(text: str) -> int:
 
 
 def _summation(text: str) -> SummationName:
-    """Return the summation that was chosen; where nobody is asked, the server adds up alone."""
+    """Return the chosen summation; without a helper, that by this server alone."""
     try:
         return SummationName(text) if text else SummationName.BELL
     except ValueError as error:
@@ -368,7 +368,7 @@ def _summation(text: str) -> SummationName:
 
 
 def _sits(text: str) -> bool:
-    """Return whether a sitting was chosen; where nobody is asked, none was."""
+    """Return whether a sitting was chosen; False where the form does not offer one."""
     if text not in ("", NIGHTS, SITTING):
         raise _WrongTextError("choose one of these")
     return text == SITTING

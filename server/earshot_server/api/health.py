@@ -20,17 +20,17 @@ STUCK = "earshot.stuck"
 LEAST_FREE = 128 * 2**20
 """Bytes that must be free on the data folder's disk: PostgreSQL stops for good on a full one."""
 WRITE_EVERY = 3.0
-"""Seconds between two writes, however often somebody asks."""
+"""Seconds between two probing writes, however often health is asked for."""
 
 
 class Writable(Protocol):
-    """Database of a process that is ready only if it can write there."""
+    """A database on which the readiness of this process depends."""
 
     def check(self) -> None:
         """Check that it is there and up to date."""
 
     def write(self) -> None:
-        """Write something that nobody needs."""
+        """Probe that the database is writable."""
 
 
 def health(database: Writable, folder: Path | None) -> Blueprint:

@@ -15,16 +15,16 @@ from flask import Blueprint, Flask, Response, request
 from earshot_protocol.api import ANSWER, ENROL, LEAVE, REFUSAL, TASK
 
 PAGES: Final = "earshot-pages"
-"""Name under which an application keeps its pages of phones, for whoever stands before it."""
+"""Key under which an application keeps its pages of phones, for the gateway in front of it."""
 PREFLIGHTS: Final = "preflights"
-"""Name of the blueprint that answers what a browser asks before a page's request."""
+"""Name of the blueprint that answers preflight requests."""
 _PATHS = frozenset({ENROL, TASK, ANSWER, REFUSAL, LEAVE})
 _READ = "Retry-After"
 """Header field that phones read, and that a page is not shown otherwise."""
 _SENT = "Content-Digest, Content-Type, Signature, Signature-Input"
 """Header fields that phones send, and that a page may not send otherwise."""
 _SECONDS = 7200
-"""Seconds for which a browser need not ask again: the most that all of them keep to."""
+"""Seconds for which a browser may cache a preflight: the most that all browsers honour."""
 
 
 class PagesOfPhones:
@@ -49,7 +49,7 @@ class PagesOfPhones:
         app.after_request(self._say)
 
     def fields(self, method: str, path: str, origin: str | None) -> dict[str, str]:
-        """Return the header fields that a response has for browsers.
+        """Return the CORS header fields of a response.
 
         Args:
             method: Method of the request.
@@ -79,5 +79,5 @@ class PagesOfPhones:
 
 
 def _preflight() -> Response:
-    """Answer what a browser asks before a page's request; the header fields say everything."""
+    """Answer a preflight request; the header fields say everything."""
     return Response(status=204)

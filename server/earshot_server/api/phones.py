@@ -91,7 +91,7 @@ class Phones:
         return bodies.respond(Enrolled(phone=str(phone)))
 
     def task(self) -> Response:
-        """Tell a phone what it is to do now."""
+        """Return a phone's present task."""
         phone, body = self._signed(LARGEST_SMALL_BODY)
         return bodies.respond(self._task_for(phone, bodies.decode(body, AskTask)))
 
@@ -117,14 +117,14 @@ class Phones:
         return Response(status=204)
 
     def leave(self) -> Response:
-        """Forget a phone; afterwards, nobody could repeat the request."""
+        """Forget a phone; the request cannot be repeated afterwards."""
         phone, body = self._signed(LARGEST_SMALL_BODY)
         bodies.decode(body, Leave)
         self._erasure.erase(phone, PHONE, "leave")
         return Response(status=204)
 
     def _signed(self, limit: int) -> tuple[int, bytes]:
-        """Return who sent the present request, and its body, which only a known phone may delay."""
+        """Return the sender of the present request, and its body, which only a known phone may delay."""
         bodies.check_fields(limit)
         phone = authenticate_phone(self._registry.public_key)
         if not bodies.is_second_look():

@@ -121,7 +121,7 @@ class DiskError(LocalError):
 
 
 class StuckError(LocalError):
-    """Nothing that was asked of this process is answered."""
+    """This process is overloaded: no thread has become free."""
 
     def __init__(self) -> None:
         super().__init__("every thread that answers requests has been held for seconds")
@@ -229,7 +229,7 @@ def encode_problem(kind: ProblemKind, detail: str, now: float | None = None) -> 
 
 
 def asks_for_a_page() -> bool:
-    """Return whether the present request is a browser's, for a page rather than for the API."""
+    """Return whether the present request is for a page rather than for the API."""
     if "dashboard" not in current_app.blueprints or request.path.startswith(_NO_PAGES):
         return False
     return "text/html" in request.accept_mimetypes.values()

@@ -1,4 +1,4 @@
-"""What reverse proxies say of a request: who sent it, and whether by https.
+"""What reverse proxies report of a request: its sender, and whether it came by https.
 
 Each proxy adds to `X-Forwarded-For` the address from which it was asked. So of N proxies the one
 that clients reach wrote the N-th entry from the end, and all before it is the client's own word.

@@ -1,4 +1,4 @@
-"""Counts that several processes keep in memory that they share, so that any of them can add up all.
+"""Counters in memory shared by several processes, any of which can read the totals.
 
 The memory has no name in a file system: nobody can take it away, nothing else can fill it, and it
 is gone with the last process that holds it. Each process writes into a part of its own, without a
@@ -42,7 +42,7 @@ class SharedCounts:
         self.take(0)
 
     def take(self, part: int | None) -> None:
-        """Let this process write into a part that no other one has.
+        """Claim a slot of the shared memory for this process.
 
         Args:
             part: Number of the part; None if all are taken, so that nobody sees what it counts.
@@ -51,7 +51,7 @@ class SharedCounts:
         self._places = {key: place for key, place, _ in _records(self._own)}
 
     def add(self, key: Key, amounts: Sequence[float]) -> None:
-        """Add to the counts of a key, of which there are always as many."""
+        """Add to the counts of a key, whose number never changes."""
         numbers = struct.Struct(f"={len(amounts)}d")
         with self._lock:
             place = self._places.get(key) or self._append(key, numbers)

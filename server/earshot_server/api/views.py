@@ -178,7 +178,7 @@ class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Numbers of phones; which phones they are is not told."""
+    """Numbers of phones; identities are not shown."""
 
     enrolled: int
     """Phones that the server knows."""
@@ -195,7 +195,7 @@ class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class OperatorView(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who may operate the server."""
+    """A person who may operate the server."""
 
     name: str
     role: Role
@@ -208,7 +208,7 @@ class Operators(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OperatorToken(msgspec.Struct, frozen=True, kw_only=True):
-    """An operator's new token, which is shown this once and kept nowhere."""
+    """An operator's new token, which is shown once and not stored."""
 
     name: str
     token: str

@@ -1,1 +1,1 @@
-"""Backups of a server: the file, the database's rows, and the past state that comes back."""
+"""Backups of a server: the file, the database's rows, and what restoring must invalidate."""

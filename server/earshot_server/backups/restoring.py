@@ -1,4 +1,4 @@
-"""Making the server of a backup anew, in a folder of its own.
+"""Restoring a server from a backup, into a new folder.
 
 A database is copied, phones are not. After the backup they may have answered, and a sum may have
 been opened and published. Were the copy to go on with that phase, phones could answer one sum to
@@ -33,7 +33,7 @@ _DRAFT = ".restoring"
 
 
 def restore(backup: Path, folder: Path, url: str | None = None, port: int | None = None) -> int:
-    """Make the server of a backup anew, whole or not at all.
+    """Restore a server from a backup, completely or not at all.
 
     Args:
         backup: File that `back_up` wrote.
@@ -94,7 +94,7 @@ def _load(url: str, backup: Backup) -> int:
 
 
 def _come_back(database: Database, manifest: Manifest) -> int:
-    """Make a database that was read from a backup fit to be served, in one transaction.
+    """Prepare a database restored from a backup for serving, in one transaction.
 
     Args:
         database: Migrated database, as its owner.
@@ -119,7 +119,7 @@ def _come_back(database: Database, manifest: Manifest) -> int:
 
 @contextmanager
 def _new(folder: Path) -> Iterator[Path]:
-    """Give a folder within an empty one; what it holds at the end moves up, the database first.
+    """Yield a staging folder; at the end its content moves up, the database first.
 
     Without its credentials, nobody serves a database that came back (`fingerprints.claim`).
     """

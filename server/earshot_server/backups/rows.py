@@ -18,7 +18,7 @@ from earshot_server.store.database import Connection
 from earshot_server.store.privileges import TABLES
 
 _LEFT_OUT = ("schema_version", "tasks", "answers", "snapshots", "sessions")
-"""Tables that migrations fill, and those of what no restored server goes on with."""
+"""Tables that migrations fill, and those with state that a restored server discards."""
 KEPT = tuple(table for table in TABLES if table not in _LEFT_OUT)
 """Tables whose rows are backed up, each after those that it refers to."""
 _OF_ROWS = ("22", "23", "42", "54")
@@ -68,7 +68,7 @@ def write(
 
 
 def go_on_after(connection: Connection, last: Mapping[str, int]) -> None:
-    """Let each sequence of the database go on after the number that it gave out last."""
+    """Set each sequence to continue after the last number it gave out."""
     for sequence in numbers(connection):
         if last.get(sequence):
             connection.execute("SELECT setval(%s, %s)", (sequence, last[sequence]))
@@ -76,7 +76,7 @@ def go_on_after(connection: Connection, last: Mapping[str, int]) -> None:
 
 @contextmanager
 def named_misfits(what: str) -> Iterator[None]:
-    """Name what PostgreSQL says of rows that it does not take.
+    """Turn PostgreSQL's errors about rows into ours.
 
     Args:
         what: Name of what is done within the block.

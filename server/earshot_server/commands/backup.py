@@ -23,7 +23,7 @@ def backup(
     database: Annotated[str | None, Parameter(env_var="EARSHOT_DATABASE")] = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a server into one file, while it runs or not; `earshot restore` makes it anew.
+    """Write a server into one file, whether or not it runs; `earshot restore` restores it.
 
     Args:
         out: File to write, for its owner alone. It holds the server's secrets: guard it like the

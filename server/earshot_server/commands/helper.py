@@ -55,7 +55,7 @@ def allow(
     largest_crowd: Annotated[int, Parameter(validator=Number(gte=2))] = HelperPolicy.largest_crowd,
     offers_a_day: Annotated[int, Parameter(validator=Number(gte=0))] = HelperPolicy.offers_a_day,
 ) -> None:
-    """Serve a leader by these terms from now on, whatever its terms were before.
+    """Replace the terms of this leader, or allow it.
 
     Args:
         least_reports: Least number of reports that a total is made of.
@@ -122,7 +122,7 @@ _UNTIL = {
 
 @app.command
 def show(*, data: Data = _DEFAULT.data, as_json: AsJson = False) -> None:
-    """Show the helper's key, its leaders, what became of its sums, and what it keeps of them."""
+    """Show the helper's key, its leaders, and its sums and stored data by state."""
     folder, now = HelperFolder.open(data), time.time()
     with closing(folder.database):
         counts = folder.book.counts(now)

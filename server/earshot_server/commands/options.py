@@ -48,7 +48,7 @@ DEFAULT = OperatorConnection()
 
 
 def refuse_existing(out: Path | None, overwrite: bool) -> None:
-    """Refuse to replace a file that nobody asked to replace.
+    """Refuse to replace an existing file without `--overwrite`.
 
     Raises:
         InvalidInputError: The file exists, and `overwrite` is false.

@@ -16,7 +16,7 @@ app = App(name="phones", help="Count the phones that a server knows, or erase on
 
 @app.command(name="list")
 def list_phones(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
-    """Count the phones; which ones they are is nobody's business."""
+    """Count enrolled phones; identities are not shown."""
     counts = connection.operator().phones()
     if as_json:
         print(json.dumps(msgspec.to_builtins(counts)))

@@ -24,7 +24,7 @@ def restore(
     database: Annotated[str | None, Parameter(env_var="EARSHOT_DATABASE")] = None,
     port: int | None = None,
 ) -> None:
-    """Make the server of a backup anew; phases that were under way in it end.
+    """Restore a server from a backup; phases that were under way in it end.
 
     Args:
         backup: File that `earshot backup` wrote.

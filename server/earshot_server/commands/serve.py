@@ -25,7 +25,7 @@ def serve(*, settings: Annotated[Serving, Parameter(name="*")] = _DEFAULT) -> No
 
     def ready(address: str) -> None:
         print(f"Earshot serves at {address}")
-        print(f"Dashboard: user operator, password in {settings.data / TOKEN_FILE}", flush=True)
+        print(f"Dashboard: sign in with the token in {settings.data / TOKEN_FILE}", flush=True)
         leader = Credentials.load_or_create(settings.data, leads=settings.leads).leader
         if leader:
             helper = settings.helper_identity

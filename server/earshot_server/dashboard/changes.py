@@ -67,7 +67,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The whole comparison, in words."""
+        """The whole comparison as a sentence."""
         clear = [each for each in self.changes if each.clear]
         rose = [each.label for each in clear if each.difference > 0]
         fell = [each.label for each in clear if each.difference < 0]

@@ -1,4 +1,4 @@
-"""Outcomes of each kind of phase in words; a kind without words of its own gets plain ones."""
+"""Wording of each kind's outcomes; a kind without its own gets a generic one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from earshot_server.dashboard.wording import (
 
 @dataclass(frozen=True)
 class Words:
-    """Words in which people are told of an outcome.
+    """Wording of an outcome.
 
     Attributes:
         short: Function that gives the outcome in a few words.

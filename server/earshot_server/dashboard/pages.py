@@ -206,5 +206,5 @@ def _is_under_way(record: PhaseRecord) -> bool:
 
 
 def _printable(state: BlueprintSetupState) -> None:
-    """Let no template of the application show what `wording.printable` replaces."""
+    """Escape template values with `wording.printable` throughout the application."""
     state.app.jinja_env.finalize = wording.as_text

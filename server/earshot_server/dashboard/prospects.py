@@ -1,4 +1,4 @@
-"""Prospects of a phase, as `earshot phase start` states them before the phase is started."""
+"""Forecast of a phase, as `earshot phase start` prints it before starting."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from earshot_server.phases.forecast import (
 from earshot_server.records import GATHERING, CohortRecord, PhaseRecord
 
 _UNLIKELY = 0.2
-"""Chance up to which an operator is told that something is unlikely."""
+"""Probability up to which an outcome is described as unlikely."""
 
 
 def enrolled(asked: StartPhase, cohorts: Iterable[CohortRecord]) -> tuple[int, int]:
@@ -134,7 +134,7 @@ def _spending(seen: Forecast) -> list[str]:
 
 
 def _weights(parameters: Parameters) -> list[str]:
-    """Say what phones do whose own budget does not hold the costs said above."""
+    """Describe what phones do whose budgets do not cover these costs."""
     if 0 not in parameters.weights:
         return []
     most = max(parameters.weights)

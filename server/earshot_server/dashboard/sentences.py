@@ -36,7 +36,7 @@ _NOTHING_SPENT = "no phone was asked anything, so nothing was spent"
 
 
 def trouble(found: Trouble, now: float) -> str:
-    """Say what keeps a phase from moving on, and what becomes of it."""
+    """Describe what blocks a phase, and what will happen to it."""
     return (
         f"The server could not move this phase on ({found.reason}); the driver's log says why. "
         f"It has tried {counted(found.attempts, 'time')} and tries again "
@@ -97,7 +97,7 @@ def helped(step: StepRecord) -> str:
 
 
 def waiting(found: Trouble | None, step: StepRecord, now: float) -> str:
-    """Say since when a step waits for the helper, and what came of asking it."""
+    """Describe since when a step waits for the helper, and the outcome of asking it."""
     said = f"Waiting for the helper {since(step.opened, now)}."
     if found is None:
         return said

@@ -23,7 +23,7 @@ DEARER_RECORDING = (
     "A recording costs more than its phone here, because a phone is compared with zeros: with one "
     "recording more or less, a phone may send something else, which is farther off than zeros are."
 )
-"""Reason for an ε per recording above that per phone, wherever the two stand side by side."""
+"""Explanation of an ε per recording that exceeds the ε per phone, shown beside both."""
 
 
 class StepSpending(NamedTuple):

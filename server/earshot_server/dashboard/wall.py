@@ -1,4 +1,4 @@
-"""Wall page of a phase, for a room: who is there, how far it is, and what it found."""
+"""Wall page of a phase, for a room: attendance, progress and findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERY = 2
 
 
 class Findings(NamedTuple):
-    """Findings of a phase, as a room reads them.
+    """Findings of a phase, as the wall page shows them.
 
     Attributes:
         named: Labels and choices that stand clear of the noise, the clearest first.

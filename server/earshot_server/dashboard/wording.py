@@ -183,7 +183,7 @@ def since(seconds: float, now: float) -> str:
 
 
 def from_now(seconds: float, now: float) -> str:
-    """Return in words how far a time lies in the past or the future."""
+    """Return how far a time lies in the past or the future, such as "3 hours ago"."""
     distance = abs(seconds - now)
     for size, name in _UNITS:
         if distance >= size:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from earshot_protocol.geometry import Geometry
 
 OUTLIER, LEFT_OUT = -1, -2
-"""Labels of a point that is in no cluster, and of one that was not looked at."""
+"""Labels of an outlier, and of a point that was not clustered."""
 
 
 @dataclass(frozen=True)

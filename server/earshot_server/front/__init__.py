@@ -1,1 +1,1 @@
-"""Front door: connections that are slow, silent or endless hold nothing but themselves."""
+"""Front door: slow, silent or endless connections occupy no threads."""

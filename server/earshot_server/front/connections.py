@@ -108,7 +108,7 @@ class Connections:
             del self._at[connection.address]
 
     def wait(self, connection: Connection, seconds: float) -> None:
-        """Give the client its turn, for this many seconds."""
+        """Start the client's deadline, in seconds."""
         if connection not in self._present:
             return
         self.serve(connection)
@@ -117,7 +117,7 @@ class Connections:
         self._waiting_at.setdefault(connection.address, {})[connection] = None
 
     def serve(self, connection: Connection) -> None:
-        """Take our turn."""
+        """Stop the deadline while the server works."""
         connection.deadline = None
         self._waiting.pop(connection, None)
         here = self._waiting_at.get(connection.address, {})

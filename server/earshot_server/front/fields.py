@@ -1,4 +1,4 @@
-"""What a request's line and header fields may hold, before anybody reads them.
+"""Checks of a request's line and header fields, before the application reads them.
 
 The parser (llhttp) takes a path of visible ASCII, names that are tokens, and values of anything but
 control characters other than tabs (RFC 9110, 5.5), without folded lines. Here the rest is said.

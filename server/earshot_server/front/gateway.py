@@ -30,7 +30,7 @@ from earshot_server.front.connections import Connection, Connections
 _RIGHT_BEHIND = 0.05
 """Seconds within which a body that was sent with its fields arrives."""
 _PROMPT = 5.0
-"""Seconds within which one of the threads that answer becomes free, however busy they are."""
+"""Seconds within which a thread becomes free even under load."""
 _BODIES_OF_ONE = 2
 """Long bodies that one sender may send at a time."""
 _LARGEST_BODIES = 256 * 2**20

@@ -53,7 +53,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
             watch.cancel()
 
     async def _end_with_parent(self) -> None:
-        """Stop once the arbiter is gone, however it ended: nobody else would ever stop us."""
+        """Stop once the arbiter is gone: nothing else would stop this worker."""
         while os.getppid() == self.ppid:
             await asyncio.sleep(_LOOK_EVERY)
         os.kill(os.getpid(), signal.SIGTERM)

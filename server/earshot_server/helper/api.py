@@ -254,7 +254,7 @@ _CHALLENGE = 'Signature realm="earshot"'
 
 
 def _check_token(token: str, limits: RateLimits) -> None:
-    """Let only who holds the folder's token see figures."""
+    """Require the folder's token for figures."""
     scheme, _, given = given_token()
     if scheme != "bearer" or not given:
         raise OperatorError("Bearer")

@@ -1,4 +1,4 @@
-"""What a helper keeps of its sums: a record of each, and a secret that is gone once it is used.
+"""A helper's records of its sums, each with a secret that is erased once used.
 
 A record stays for good, so that no sum is ever offered or answered twice; its offer and its total
 are dropped once nobody may ask for them any more.
@@ -77,7 +77,7 @@ class Record:
 
 
 class TakenError(UnexpectedMessageError):
-    """Something that may be kept only once was kept by somebody else."""
+    """Another process already kept what may be kept only once."""
 
 
 class Book(Protocol):
@@ -117,7 +117,7 @@ class Book(Protocol):
 
 
 class MemoryBook(Book):
-    """Book that lasts as long as the process, for simulations and tests."""
+    """In-memory book, for simulations and tests."""
 
     def __init__(self) -> None:
         self._records: dict[bytes, Record] = {}

@@ -155,7 +155,7 @@ class HelperDatabase(OneProcess):
             )
 
     def write(self) -> None:
-        """Write something that nobody needs."""
+        """Probe that the database is writable."""
         self.change(
             "INSERT INTO readiness VALUES (1, 1) ON CONFLICT DO UPDATE SET count = count + 1"
         )

@@ -106,7 +106,7 @@ class HelperFolder:
         return cls(identity, token, database, book, Leaders(database), ListParts(folder / _LISTS))
 
     def tidy(self, now: float) -> None:
-        """Erase keys, and drop parts, offers and totals, that nobody may use any more.
+        """Erase expired keys, and drop expired parts, offers and totals.
 
         Args:
             now: Time in seconds since 1970.

@@ -1,4 +1,4 @@
-"""The helper's secrets: one key file a sum, in a folder of their own that nobody copies.
+"""The helper's secrets: one key file per sum, in a folder that backups exclude.
 
 A sum is answered once because its key is gone afterwards. A copy of a key would bring it back, so
 each is known by the moment at which its file was made, which a copy does not have.
@@ -127,7 +127,7 @@ class KeyFolder:
             return False
 
     def why_copies(self) -> str:
-        """Return what may have happened to files that are no longer those that were made."""
+        """Explain how files may have been replaced."""
         if birth(self.path) is not None:
             return (
                 "they were copied, restored or moved from another disk, or have second names, hard "
@@ -141,13 +141,13 @@ class KeyFolder:
         )
 
     def write(self) -> None:
-        """Write something that nobody needs, and remove it."""
+        """Probe that the folder is writable."""
         (self.path / _DRAFT).write_bytes(_TAG)
         _erase(self.path / _DRAFT)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep all others out of a `with` block, whichever database they have open."""
+        """Lock the folder for a `with` block, against every process and database."""
         handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)

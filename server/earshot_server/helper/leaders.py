@@ -17,7 +17,7 @@ class Leaders:
         self._database = database
 
     def allow(self, policy: HelperPolicy) -> None:
-        """Serve the leaders of a policy by it from now on, whatever theirs was before."""
+        """Replace the policy of these leaders."""
         for leader in policy.leaders:
             self._database.change(
                 "INSERT OR REPLACE INTO leaders VALUES (?, ?, ?, ?, ?, ?)",
@@ -30,7 +30,7 @@ class Leaders:
             )
 
     def forbid(self, leader: bytes) -> bool:
-        """Serve a leader no longer, not even its open sums; return whether it was served."""
+        """Stop serving a leader, open sums included; return whether it was served."""
         return self._database.change("DELETE FROM leaders WHERE identity = ?", leader) > 0
 
     def policies(self) -> list[HelperPolicy]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from earshot_server.api.shared_counts import SharedCounts
 
 _TIDY_EVERY = 60.0
-"""Seconds between two looks for keys, parts, offers and totals that nobody may use any more."""
+"""Seconds between two erasures of expired keys, parts, offers and totals."""
 _log = logging.getLogger(__name__)
 
 
@@ -106,7 +106,7 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
 
 
 class _Tidying:
-    """Erases what nobody may use any more, once a minute, whether or not anybody asks for sums."""
+    """Erases expired data once a minute, even without requests."""
 
     def __init__(self, folder: HelperFolder) -> None:
         self._folder = folder

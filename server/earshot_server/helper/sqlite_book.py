@@ -111,7 +111,7 @@ class SqliteBook(Book):
             raise DatabaseUnavailableError(str(error)) from error
 
     def write(self) -> None:
-        """Write what nobody needs to the database and to the folder of keys, and look at the keys.
+        """Probe that the database and the folder of keys are writable, and check the keys.
 
         Raises:
             DatabaseUnavailableError: One of them cannot be written, or a key is a copy.
@@ -125,7 +125,7 @@ class SqliteBook(Book):
             raise DatabaseUnavailableError(str(error)) from error
 
     def tidy(self, now: float) -> None:
-        """Erase keys that nobody may use any more.
+        """Erase expired keys.
 
         Args:
             now: Time in seconds since 1970.
@@ -139,7 +139,7 @@ class SqliteBook(Book):
             _log.info("keys of sums that are over were erased", extra={"files": erased})
 
     def forget(self, now: float) -> None:
-        """Drop offers and totals for which nobody may ask any more; their sums stay spent.
+        """Drop expired offers and totals; their sums stay spent.
 
         Args:
             now: Time in seconds since 1970.

@@ -1,4 +1,4 @@
-"""Ending of a phase of which nothing more can be made."""
+"""Ending of a phase that cannot continue."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from earshot_protocol.privacy.significance import LEVEL
 
 @dataclass(frozen=True)
 class Hurdle:
-    """A test by which an entry of a sum is taken for more than noise.
+    """A test of whether an entry of a sum stands clear of the noise.
 
     Attributes:
         least: Function from the noise on an entry to the least entry that passes.
@@ -26,7 +26,7 @@ class Hurdle:
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """Inputs of a sum, as expected before anybody has heard anything.
+    """Expected inputs of a sum, for forecasts.
 
     Attributes:
         shape: Shape of an input; where it is found only later, the largest that may be kept.

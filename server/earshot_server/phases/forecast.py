@@ -52,7 +52,7 @@ PER_RECORDING = (
     "phone: only phones take part whose policy says so (`Policy.per_recording()` in an app, "
     "`earshot phone --per-recording`)"
 )
-"""Text that an operator is told of a phase that clusters on each phone."""
+"""Warning about phases that cluster on each phone."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +212,7 @@ def refusals(asked: StartPhase) -> tuple[Refusal, ...]:
 
 
 def _is_local(parameters: Parameters) -> bool:
-    """Return whether phones release what each of them makes private by itself."""
+    """Return whether the phase has a local release."""
     return any(isinstance(part, LocalRelease) for part in parameters.plan().parts)
 
 

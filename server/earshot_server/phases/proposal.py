@@ -1,4 +1,4 @@
-"""Parameters for what a phase may cost, and what they buy: `earshot budget`.
+"""Parameters that fit a privacy budget, and what they achieve: `earshot budget`.
 
 None of this needs a server or a phone.
 """
@@ -217,7 +217,7 @@ def _steps(parameters: Parameters, unit: Unit, delta: float) -> tuple[StepShare,
 
 
 def _phones_needed(parameters: _Route) -> int:
-    """Return how many phones must give one environment their all to clear it of the noise."""
+    """Return how many phones must spend their whole vote on one environment to clear the noise."""
     mechanisms = parameters.plan().mechanisms
     if isinstance(parameters, DiscoveryParameters):
         inputs, mechanism = DiscoveryPhase.expected(parameters, LABELS), mechanisms[LABELS]
@@ -233,7 +233,7 @@ def _phones_needed(parameters: _Route) -> int:
 
 
 def _at_once(parameters: _Route, needed: int) -> int:
-    """Return how many environments everybody can hear alike with each still clear of the noise."""
+    """Return how many equally heard environments can each stand clear of the noise."""
     honest = parameters.honest_survivors
     if isinstance(parameters, DiscoveryParameters):
         # Of e labels alike, a phone adds 1/√e to each.

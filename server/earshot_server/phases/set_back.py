@@ -1,4 +1,4 @@
-"""A database that was set back: what was under way in it ends, since it may have gone on."""
+"""A database that was set back: what was under way in it ends, as it may have gone on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def end_all(database: Database, copy: str) -> int:
 
 
 def begin_anew(connection: Connection) -> None:
-    """Sign everybody out, and skip numbers that may have been given out meanwhile."""
+    """End all sessions, and skip numbers that may have been given out meanwhile."""
     connection.execute("DELETE FROM sessions")  # some may have been signed out since
     for table, column in (("phones", "phone"), ("audit", "entry")):
         connection.execute(

@@ -38,5 +38,5 @@ def is_seated(parameters: Parameters) -> bool:
 
 
 def enough(phones: int) -> int:
-    """Return how many phones are enough where nobody says so: half of those that are expected."""
+    """Return the default for the fewest phones: half of those expected."""
     return max(_LEAST, -(-phones // 2))

@@ -1,4 +1,4 @@
-"""Cost of phases to those who took part: of each, and of all of them together.
+"""Cost of phases to their participants: of each, and of all together.
 
 A total is the cost to a phone that took part in every phase it was offered, composed from the
 events of its releases where that is less than their sum: no phone has spent more on this server,

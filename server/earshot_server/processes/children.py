@@ -64,7 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class QuickDeathsError(LocalError):
-    """Processes end again and again, as soon as they have begun; the message says why."""
+    """Processes keep dying right after their start; the message says why."""
 
 
 class Child:
@@ -151,7 +151,7 @@ def supervise(
 
 
 def end_with_parent(end: Callable[[], None]) -> None:
-    """Call `end` once the supervisor is gone, even if it was killed."""
+    """Call `end` once the supervisor has exited, even if it was killed."""
     parent = multiprocessing.parent_process()
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""The end of a process with the one that started it."""
+"""Ends a process together with its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deaths of processes so soon after their start that to start them again would be in vain."""
+"""Detection of processes that die so soon after their start that restarting is pointless."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GAVE_UP = 70
 
 
 class QuickDeaths:
-    """Deaths that follow a start, and each other, so quickly that to start again is in vain.
+    """Counter of deaths that follow starts so quickly that restarting is pointless.
 
     Args:
         most: Deaths within a minute that are too many.
@@ -30,7 +30,7 @@ class QuickDeaths:
         self._times: list[float] = []
 
     def are_too_many(self, began: float) -> bool:
-        """Return whether they are, with the death just now of a process that began then."""
+        """Record a death, and return whether restarting is pointless."""
         now = self._clock()
         self._times = [each for each in self._times if each > now - _MINUTE]
         if now - began < CALM:

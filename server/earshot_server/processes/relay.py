@@ -1,4 +1,4 @@
-"""Relay from the processes of a server to whoever reads what they say, who may stand still.
+"""Relay of the processes' output to a reader that may stall.
 
 Whoever writes to a pipe that is full waits for its reader, so a pager that shows one page of a log
 would stop the server. Here all processes write to a pipe of our own, which a thread of the
@@ -109,7 +109,7 @@ class Relay:
             self._changed.notify_all()
 
     def _pass(self) -> None:
-        """Write the lines to whoever reads them, if anybody does."""
+        """Write the lines to the stream, unless its reader has gone."""
         while line := self._next():
             while line:
                 try:

@@ -215,7 +215,7 @@ def check_ranges(settings: object) -> None:
 
 
 def check_web(settings: WebSettings, host: str) -> None:
-    """Refuse to serve where others would read along, and a level that no log has.
+    """Refuse an address that needs encryption, and an unknown log level.
 
     Raises:
         InvalidInputError: An option makes it impossible to serve; the error says what is possible.

@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 _SPARE_CONNECTIONS = 20
-"""Connections of the embedded database for people who look into it, and for its own work."""
+"""Connections of the embedded database reserved for inspection and maintenance."""
 _EMBEDDED_ROLES = ("earshot_web", "earshot_driver")
 """Roles of web and driver in the embedded database."""
 _SECRET_VARIABLES = ("EARSHOT_DATABASE", "EARSHOT_WEB_DATABASE", "EARSHOT_DRIVER_DATABASE")

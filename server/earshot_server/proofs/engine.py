@@ -1,4 +1,4 @@
-"""Which engine computes in the field of proofs: of both, the faster that runs here."""
+"""Choice of the field's engine: the faster one available."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Erasure:
 
 
 def _leave_gatherings(connection: Connection, phone: int) -> None:
-    """Give the number to the phone that joined last; no number has been told to anybody yet."""
+    """Renumber the phone that joined last; no phone has been told its number yet."""
     locked = connection.execute(
         "SELECT phase FROM members JOIN gatherings g USING (phase)"
         " WHERE phone = %s AND ended IS NULL ORDER BY phase FOR UPDATE OF g",

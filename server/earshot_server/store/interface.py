@@ -11,7 +11,7 @@ from earshot_protocol.secure_sum.interface import Saved
 
 
 class StepTakenError(WrongStateError):
-    """Another process has opened the next step, or is about to; the work done here is discarded."""
+    """Another process is moving the phase on; the work done here is discarded."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class PhaseStore(Protocol):
         """
 
     def kept_answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
-        """Return the answers to the step before that were kept, as `answers` those to the present.
+        """Return the kept answers to the previous step.
 
         Nothing takes one of them back, since somebody else has a list of them.
         """

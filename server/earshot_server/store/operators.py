@@ -49,7 +49,7 @@ class OperatorNameError(RemoteError):
 
 
 class Operator(NamedTuple):
-    """Somebody who may operate the server.
+    """A person who may operate the server.
 
     Attributes:
         name: Name in the entries of the audit log.
@@ -129,7 +129,7 @@ class Accounts:
         return (Operator(FIRST, Role.ADMIN), *(Operator(name, Role(role)) for name, role in rows))
 
     def holder(self, given: bytes) -> Operator | None:
-        """Return the operator whose token has this hash; None if nobody in the database does."""
+        """Return the operator whose token has this hash; None if there is none."""
         rows = self._database.query(
             "SELECT name, role, token_hash FROM operators WHERE token_hash = %s", (given,)
         )

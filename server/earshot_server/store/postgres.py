@@ -261,7 +261,7 @@ class PostgresPhaseStore(PhaseStore):
 
 
 def _check_stopped(connection: Connection, phase: bytes, step: PresentStep) -> None:
-    """Keep the phase from being stopped before this transaction ends; let nothing follow a stop."""
+    """Lock the phase against being stopped in this transaction; raise if it has been stopped."""
     rows = connection.execute("SELECT failure FROM gatherings WHERE phase = %s FOR SHARE", (phase,))
     for (failure,) in rows:
         if failure is not None and step.name != FAILED:

@@ -1,4 +1,4 @@
-"""Suitability of a database that somebody else set up: what its server and its role must give us.
+"""Suitability of an external database: what its server and its role must provide.
 
 A role or a database may set anything for each of its sessions. A pooler may give every transaction
 another session, so that nothing is set by us; what does not suit is refused before it is used.
@@ -21,7 +21,7 @@ _SETTINGS = (
 
 
 class UnsuitableDatabaseError(LocalError):
-    """The database would not keep what it is given; the message says why, and what would be right.
+    """The database would lose data or fail later; the message says why, and what to change.
 
     It is of an old version, of another encoding, or with settings that this software cannot use.
     """

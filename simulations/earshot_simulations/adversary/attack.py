@@ -1,4 +1,4 @@
-"""The behaviour of corrupted phones, which replaces that of the protocol."""
+"""The behaviour of corrupted phones, in place of the protocol's."""
 
 from __future__ import annotations
 

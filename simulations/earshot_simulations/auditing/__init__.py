@@ -1,1 +1,1 @@
-"""Cost of every mechanism, as it is claimed, as it is proven and as it is measured."""
+"""Audits of every mechanism: its cost as claimed, as proven and as measured."""

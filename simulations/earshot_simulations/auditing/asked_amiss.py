@@ -1,4 +1,4 @@
-"""Questions of a hostile server, which phones and a helper have to refuse.
+"""Requests of a hostile server, which phones and helpers must refuse.
 
 A sum tells what it should because of what nobody does: a phone reports once, under the offer of its
 own task, and a helper adds up one list, in which each report stands once.
@@ -56,11 +56,11 @@ from earshot_simulations.auditing.watched_operators import (
 _PHONES = 4
 _YEAR = 366 * 86_400.0
 _HELPERS_OWN = {"answer_until"}
-"""Fields of an offer that are the helper's to choose, whatever it says."""
+"""Fields of an offer that the helper may choose freely."""
 
 
 class Tried(NamedTuple):
-    """Something that somebody was asked amiss.
+    """One hostile request, with its outcome.
 
     Attributes:
         what: The question in words.
@@ -97,7 +97,7 @@ def refusals_check(case: str, tried: Iterable[Tried], who: str) -> Check:
 def ask_amiss(
     phone: Phone, store: Store, task: Task | None, operators: WatchedOperators
 ) -> Iterator[Tried]:
-    """Ask a phone for a sum that is not the one of its task, before it is asked rightly.
+    """Send a phone openings of other sums than its task's, before the right one.
 
     Args:
         phone: The phone.
@@ -115,7 +115,7 @@ def ask_amiss(
 
 
 class _PutBackError(Exception):
-    """Signal that the changes of a phone are to be undone."""
+    """Signal to roll back the changes of a phone."""
 
 
 def ask_again(
@@ -124,7 +124,7 @@ def ask_again(
     tasks: Iterable[PartTask],
     operators: WatchedOperators,
 ) -> Iterator[Tried]:
-    """Ask a phone once more for all steps that it has released, each in a new sum.
+    """Ask a phone to release every released step again, each in a new sum.
 
     Args:
         phone: The phone.
@@ -193,7 +193,7 @@ def _other_openings(
 
 
 def _other_offers(offer: Offer) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield an offer's fields changed, one by one, in words; low order and a stranger as keys.
+    """Yield an offer with each field changed in turn; keys become low-order or a stranger's.
 
     Raises:
         WrongStateError: An offer has a field that is not changed here.

@@ -1,4 +1,4 @@
-"""Every secret that phones draw in whole phases, answer by answer, and what they make of it.
+"""Every secret that phones draw in whole phases, answer by answer, and its use.
 
 A secret protects a phone if the operating system made all of it for this one use. So whatever an
 answer rests on is worked out from the answer, with the keys of the audit's own operators, and must
@@ -29,7 +29,7 @@ from earshot_simulations.auditing.sum_secrets import KEY_BYTES
 from earshot_simulations.auditing.watched_operators import WatchedSum
 
 _NONCE_BYTES, _LEAST = 12, ID_BYTES
-"""Bytes of a nonce; and of a secret that is drawn at random once in the life of the universe."""
+"""Bytes of a nonce, and of a secret that never repeats by chance."""
 
 
 class SecretsOfAnswer(NamedTuple):

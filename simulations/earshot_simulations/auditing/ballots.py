@@ -29,14 +29,14 @@ _WHOLE = Technique(EXACT, "exact: the law of the noise, which operators' draws a
 
 
 class SeenNoise(NamedTuple):
-    """Law of the noise on an entry that somebody sees, and whose it is, in words."""
+    """Law of the noise on a visible entry, and a description of its source."""
 
     words: str
     law: Law
 
 
 def counted_on(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
-    """Return the noise that a phone counts on: that of n' phones, or of one operator."""
+    """Return the guaranteed noise: that of n' phones, or of one operator."""
     if mechanism.honest_survivors is None:
         return SeenNoise("one operator's noise", operator_law(entry_noise(mechanism)))
     shares = shares_of(parameters)
@@ -44,7 +44,7 @@ def counted_on(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
 
 
 def all_noise(mechanism: SumMechanism, parameters: Parameters) -> SeenNoise:
-    """Return the noise on a total that nobody knows any of: of all phones, or both operators."""
+    """Return the total noise as an outsider sees it: of all phones, or of both operators."""
     if mechanism.honest_survivors is None:
         return SeenNoise("both operators' noise", _both_law(entry_noise(mechanism)))
     return SeenNoise(f"{parameters.phones} shares", noise_law(mechanism, parameters.phones))
@@ -98,7 +98,7 @@ def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
 def audit_ballots(
     step: str, mechanism: BallotSum, differences: Differences, parameters: Parameters
 ) -> Iterator[Result]:
-    """Audit one vote or histogram, with the noise that is counted on and with all that there is.
+    """Audit one vote or histogram, with the guaranteed and with the total noise.
 
     Args:
         step: Name of the private step.
@@ -127,5 +127,5 @@ def audit_ballots(
 
 
 def vote_finding(mechanism: SumMechanism, case: str, unit: Unit, losses: Losses) -> Finding:
-    """Set what a sum is said and proven to cost beside what it costs."""
+    """Compare claimed, proven and measured ε of a sum."""
     return finding(case, unit, mechanism, losses.epsilon(DELTA), technique_of(mechanism))

@@ -1,4 +1,4 @@
-"""Whether noises have anything in common, entry by entry."""
+"""Tests for correlations between noises, entry by entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise of a crowd, by the audit's own count of the phones whose noise is counted on.
+"""Noise of a crowd, by the audit's own count of the guaranteed phones.
 
 That count, n' = ⌈(1 − ρ − γ) n⌉, is worked out here from n, ρ and γ alone, in the decimal digits
 in which people write them: an audit that took it from the product would believe whatever it says.
@@ -22,17 +22,17 @@ from earshot_simulations.auditing.laws import share_law_of
 _SHORT = 1e-6
 """Share of the declared variance that rounding may take."""
 _CROWDS = ((400, 0.25, 0.05, 400), (500, 0.05, 0.05, 500), (1001, 0.1, 0.07, 800))
-"""Crowds beside those of the audited phases: n, ρ, γ and the most phones that are counted on."""
+"""Crowds beside those of the audited phases: n, ρ, γ and the noise crowd."""
 
 
 def least_shares(phones: int, dropout: float, corrupted: float) -> int:
-    """Work out ⌈(1 − ρ − γ) n⌉, exactly."""
+    """Compute ⌈(1 − ρ − γ) n⌉ exactly."""
     stay = 1 - Fraction(str(float(dropout))) - Fraction(str(float(corrupted)))
     return math.ceil(stay * phones)
 
 
 def shares_of(parameters: Parameters) -> int:
-    """Count the phones whose noise is counted on: never more than a phase's `noise_crowd`."""
+    """Count the phones whose noise is guaranteed: at most a phase's `noise_crowd`."""
     honest = least_shares(parameters.phones, parameters.dropout, parameters.corrupted)
     return min(honest, parameters.noise_crowd)
 

@@ -1,4 +1,4 @@
-"""The law of an operator's noise as its sampler decides on it by random words, tails included.
+"""The law of an operator's noise, tails included, read from its sampler's use of random words.
 
 Draws show no tail that is rarer than they are many. But a sampler is a function of random words,
 and words can be chosen. Discrete Laplace noise adds up binary digits, each decided by a word of its
@@ -36,7 +36,7 @@ _ROUNDING = 1e-12
 
 
 class OtherDrawError(Exception):
-    """A sampler asks for other words than the one that it should be."""
+    """A sampler requests other random words than its definition does."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Digits:
 
     @classmethod
     def read(cls, sampler: Sampler) -> Digits:
-        """Find out by bisection what one draw takes of each of its words.
+        """Find the thresholds of a draw's words by bisection.
 
         Raises:
             OtherDrawError: A word decides about more than one digit.
@@ -98,7 +98,7 @@ class Digits:
         return np.where(ones, np.uint64(0), np.uint64(LARGEST_WORD)).astype("<u8")
 
     def fault(self, scale: float) -> str:
-        """Return in what they differ from discrete Laplace noise of this scale; empty if not."""
+        """Describe the difference from discrete Laplace noise of this scale; empty without any."""
         half = len(self.weights) // 2
         powers = 2 ** np.arange(half, dtype=np.int64)
         if not np.array_equal(self.weights, np.concatenate([powers, -powers])):
@@ -115,7 +115,7 @@ class Digits:
 
 
 def decisions_check(case: str, noise: NoiseOfOperators, sampler: Sampler | None = None) -> Check:
-    """Check that a sampler decides as the noise is defined, for words that lead anywhere.
+    """Check a sampler's decisions against the noise's definition, tails included.
 
     Args:
         case: The noise in words.
@@ -150,7 +150,7 @@ def _laplace_fault(sampler: Sampler, scale: float) -> str:
 
 
 def _steered_fault(sampler: Sampler, read: Digits) -> str:
-    """Return whether a vector of draws has entries other than draws one by one."""
+    """Return whether drawing a vector differs from drawing its entries one by one."""
     random = keyed(bytes(KEY_BYTES), "digits")
     words = steered_words(random, (len(read.weights), _STEERED))
     found, wanted = sampler(_STEERED, _fed(words)), read.drawn(words)
@@ -178,7 +178,7 @@ def _gaussian_fault(sampler: Sampler, sigma: float) -> str:
 
 
 class _Proposing:
-    """A source for a sampler that rejects proposals, and what this should return.
+    """A byte source for a rejection sampler, with the expected result.
 
     It is asked for the words of proposals and for a word to decide on each, in turn.
 
@@ -283,7 +283,7 @@ def _fed(words: Words) -> _Fed:
 
 
 class _Fed:
-    """A source of these bytes at first, and of zeros where more decide on a word."""
+    """A byte source of a given prefix, then zeros."""
 
     def __init__(self, first: bytes) -> None:
         self._first: bytes | None = first

@@ -1,4 +1,4 @@
-"""Votes of an ensemble that a curator counts: what their outcomes tell, rule by rule.
+"""Votes that a curator counts: the privacy cost of their outcomes, rule by rule.
 
 Each case is a rule on the votes of one query. Of the rule there is the law of all outcomes, at
 these votes and at the neighbour that changes them most; ε of some queries follows by enumeration,
@@ -121,11 +121,11 @@ class Case(ABC, Generic[R]):
 
     @abstractmethod
     def findings(self) -> Iterator[Finding]:
-        """Yield the measurement beside the cost that each method proves."""
+        """Yield the measurement with the cost that each method proves."""
 
     @functools.cached_property
     def measured(self) -> Bracket:
-        """Measured ε of all queries together, at the neighbour that tells most."""
+        """Measured ε of all queries together, at the worst neighbour."""
         found = [convolved_epsilon(pairs, self.queries, DELTA) for pairs in self.neighbours()]
         return Bracket(max(each.low for each in found), max(each.high for each in found))
 
@@ -160,7 +160,7 @@ class Winners(Case[OneWinnerRule]):
 
     @override
     def findings(self) -> Iterator[Finding]:
-        """Yield what papers convert of a curve beside what a ledger composes of it."""
+        """Yield the papers' conversion of a curve with the ledger's composition of it."""
         for method in self.methods:
             curve = self.queries * self.proven(method)
             claimed = epsilon(curve, LEDGER_ORDERS, DELTA, classic=True)[0]
@@ -173,10 +173,10 @@ class SeveralWinners(Case[R]):
 
     @abstractmethod
     def usual(self) -> Numbers:
-        """Return what the query is usually said to cost: its noise alone, (orders,)."""
+        """Return the usual claim of a query's cost, by its noise alone, (orders,)."""
 
     def _usual_check(self) -> Numbers:
-        """Return what the check of one number is usually said to cost, (orders,)."""
+        """Return the usual claim of a check's cost, (orders,)."""
         check = self.rule.check if self.pays_check else None
         return np.zeros(len(ORDERS)) if check is None else ORDERS / (2 * check.deviation**2)
 
@@ -424,7 +424,7 @@ def _check(threshold: float) -> dict[str, Any]:
 
 
 def _servers() -> Iterator[Finding]:
-    """Audit noisy counts: whatever is made of them, thresholds and checks included, tells no more.
+    """Audit noisy counts, which bound all that is computed from them: thresholds, checks.
 
     Counts are in whole votes, and in steps.
     """

@@ -1,4 +1,4 @@
-"""Planted faults: each breaks a proof in a way that was made before, and the audit must see it.
+"""Planted faults: each repeats a known mistake, and the audit must detect it.
 
 A fault is a parameter of the same functions that audit the product: a rule that does not run as it
 is accounted for, fewer shares of noise, a sampler, a store. None of them runs anywhere else.
@@ -114,7 +114,7 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
 
 
 def too_long_vector() -> Finding:
-    """Sell two parts of norm one each, the sums and the counts, as a vector of norm one."""
+    """Claim norm one for a vector of two parts, sums and counts, of norm one each."""
     law = noise_law(_VECTOR, _SURVIVORS)
     each = int(_VECTOR.sensitivity(Unit.PHONE))
     losses = difference_loss(law, np.array([each, each]), STEP)
@@ -188,7 +188,7 @@ def label_faults() -> Iterator[Result]:
 
 
 def servers_recordings(held: int = 200) -> Finding:
-    """Let the server say that phones hold one recording, and the cost per phone believe it."""
+    """Let the server claim one recording per phone, and the cost per phone rely on it."""
     mechanism = LaplaceLloyd(1.0, 1)
     case = f"the server says N = 1 to a phone that holds {held} recordings"
     audited = Clustering(case, DPLloyd(3, mechanism), mechanism, Geometry.EUCLIDEAN, 2)
@@ -196,7 +196,7 @@ def servers_recordings(held: int = 200) -> Finding:
 
 
 def few_shares() -> Finding:
-    """Lose half of the phones that the noise counts on."""
+    """Lose half of the phones whose noise is guaranteed."""
     losses = difference_loss(noise_law(_BALLOT, _SURVIVORS // 2), np.array([1, -1]))
     case = f"{_SURVIVORS // 2} shares of noise where {_SURVIVORS} are counted on"
     return vote_finding(_BALLOT, case, Unit.RECORDING, losses)
@@ -216,7 +216,7 @@ def one_vote() -> Finding:
 
 
 def one_vote_too_many() -> Finding:
-    """Let a phone count one more than the sensitivity knows of."""
+    """Let a phone count one more than the sensitivity allows for."""
     law = noise_law(_BALLOT, _SURVIVORS)
     losses = difference_loss(law, np.ones(_BALLOT.votes + 1, dtype=np.int64))
     case = f"ballots of {_BALLOT.votes + 1} ones where {_BALLOT.votes} are allowed"
@@ -241,7 +241,7 @@ def half_the_noise(seed: int) -> Finding:
 
 
 def half_the_sampled_noise(trials: int, seed: int) -> Finding:
-    """Let the sampler itself draw half of what it is asked for: only its numbers show it."""
+    """Let the sampler return half of the noise requested, which only its output shows."""
 
     def half(scale: float, size: Any, random: RandomBytes) -> Any:
         return discrete_laplace(scale / 2, size, random)
@@ -273,7 +273,7 @@ class _RawCounts(DPLloyd):
 
 
 def raw_counts(seed: int) -> Check:
-    """Release numbers that no noise was drawn for."""
+    """Release numbers without noise."""
     mechanism = LaplaceLloyd(1.0, 200)
     raw, geometry = _RawCounts(3, mechanism), Geometry.EUCLIDEAN
     case = "no noise on the counts of DPLloyd"
@@ -298,7 +298,7 @@ def short_secrets() -> Iterator[Check]:
 
 
 def same_secrets() -> Check:
-    """Use the secrets of one sum again in the next: two totals under the same masks tell all."""
+    """Reuse the secrets of a sum in the next: two totals under the same masks reveal all."""
     drawn: list[bytes] = []
     count = itertools.count()
 
@@ -343,7 +343,7 @@ def noise_for_everybody(name: str) -> Iterator[Check]:
 
 
 def second_sums_noise() -> Check:
-    """Use the noise of a phone's first sum ever after: a server that subtracts sees the rest.
+    """Reuse the noise of a phone's first sum: a server that subtracts totals removes it.
 
     It has the law that it should have in each sum.
     """
@@ -352,7 +352,7 @@ def second_sums_noise() -> Check:
 
 
 def one_stream() -> Iterator[Check]:
-    """Draw noise from a stream that begins anew for every sum; and from one that phones share."""
+    """Draw noise from a stream that restarts with every sum, and from one shared by phones."""
 
     def anew(number: int) -> RandomBytes:
         def random(size: int) -> bytes:
@@ -379,7 +379,7 @@ def weakened_noise() -> Iterator[Check]:
 
 
 def weak_secrets() -> Iterator[Check]:
-    """Draw phones' secrets short, once in a process, or by something else than the system."""
+    """Draw phones' secrets too short, once per process, or not from the operating system."""
 
     def short(system: RandomBytes) -> RandomBytes:
         return lambda size: system(4) + bytes(size - 4)
@@ -427,7 +427,7 @@ def careless_phones() -> Iterator[Check]:
 
 
 def forgetful_ledger() -> Finding:
-    """Hold three times what the phase says, and pay for as many as it says."""
+    """Hold three times the recordings that the phase states, and pay only for the stated number."""
     with replaced(plan, held_by=lambda mechanism, recordings: mechanism):
         seen = play(small(PHASES[_POINTS]))
     *_, of_phone = ledger("recordings held ignored", seen)
@@ -460,7 +460,7 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
 
 
 def free_check() -> Iterator[Finding]:
-    """Let samples that are answered pay nothing for their check (Muschiol 2021, 4.2.4).
+    """Charge nothing for the checks of answered samples (Muschiol 2021, 4.2.4).
 
     "Revealing the same data twice does not harm privacy again": but noise is fresh, and both tell.
     """
@@ -487,7 +487,7 @@ class _ReusedNoise(ConfidentRule):
 
 
 def unpaid_check() -> Iterator[Finding]:
-    """Count answers alone, as if a check told nothing (Mühl 2021, 4.2.2, in words)."""
+    """Charge answers alone, as if checks revealed nothing (Mühl 2021, 4.2.2)."""
     rule = ConfidentRule(sigma=6.0, threshold=36.0, check_sigma=6.0)
     votes = (36, 2, 2)
     words = f"{Winners.queries} checks that nobody pays for, T = 36, σ₁ = 6, votes 36/2/2"
@@ -496,7 +496,7 @@ def unpaid_check() -> Iterator[Finding]:
 
 
 def raw_cost() -> Finding:
-    """Show a data-dependent ε as it is: neighbours' differ."""
+    """Publish a data-dependent ε without noise, although neighbours' values differ."""
     rule = ConfidentRule(sigma=8.0, threshold=25.0, check_sigma=12.0)
     shown = [
         rule.spent_epsilon(
@@ -517,7 +517,7 @@ def raw_cost() -> Finding:
 
 
 def reused_noise_of_sums(draws: int, seed: int) -> Iterator[Check]:
-    """Draw a teacher's noise whatever the kind of a sum, or whatever queries it is about."""
+    """Draw a teacher's noise independently of a sum's kind, or of its queries."""
     yield tallies.reused_noise(
         draws, seed, lambda key, *names: keyed(key, *names[1:]), "the noise of the votes"
     )

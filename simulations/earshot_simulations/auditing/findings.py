@@ -1,4 +1,4 @@
-"""Findings of an audit: an ε as claimed, proven and measured, or a check that held or not."""
+"""Findings of an audit: claimed, proven and measured ε, or the outcome of a check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_P = 1e-12
 
 
 def p_said(value: float) -> str:
-    """Return the p-value of a fit in words; a fit beyond what is computed has no p-value of 0."""
+    """Format the p-value of a fit; one below the computed range is shown as an upper bound."""
     return f"p < {_LEAST_P:g}" if value < _LEAST_P else f"p = {value:.2g}"
 
 
@@ -119,7 +119,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """Outcome in words."""
+        """Outcome as a phrase."""
         if self.role is AuditRole.FAULT:
             return "caught" if self.exceeds else "MISSED"
         return "BROKEN" if self.exceeds else "holds"
@@ -156,7 +156,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """Outcome in words."""
+        """Outcome as a phrase."""
         if self.role is AuditRole.FAULT:
             return "MISSED" if self.held else "caught"
         return "holds" if self.held else "BROKEN"

@@ -1,4 +1,4 @@
-"""Laws of whole numbers, with a bound on all that is not known of them.
+"""Laws of whole numbers, with a bound on their unknown mass.
 
 The law of a noise share is read from its sampler, not from its name: by the random words that make
 it return a value. The unknown rest, a word's last bit or a tail that was cut, is kept as mass in
@@ -27,11 +27,11 @@ Sampler = Callable[[int, RandomBytes], npt.NDArray[np.int64]]
 
 _WORD_BITS = 64
 _MIDDLE = 2**63 + 1
-"""A word that decides a draw by itself."""
+"""Mid-range random word, which decides a draw without further words."""
 _DIRECT = 2**14
 """Laws up to this long are convolved term by term, which keeps the digits of small masses."""
 _FEW = 2**12
-"""Values beyond which a law is added up many times by its characteristic function."""
+"""Length of a law from which repeated convolution uses its characteristic function."""
 _DEVIATIONS = 12.0
 """Reach of the law of such a sum, in standard deviations."""
 _NEGLIGIBLE = 1e-40
@@ -117,7 +117,7 @@ class Law:
         return whole.trimmed(error)
 
     def trimmed(self, mass: float) -> Law:
-        """Return the law without a tail of this mass on either side, which is then in doubt."""
+        """Cut a tail of this mass on either side, and add it to the doubt."""
         kept = np.flatnonzero(
             (np.cumsum(self.masses) > mass) & (np.cumsum(self.masses[::-1])[::-1] > mass)
         )

@@ -82,7 +82,7 @@ class Iteration:
     draws: list[Draw] = field(default_factory=list)
 
     def differences(self, steps: Points, others: Points) -> list[Whole]:
-        """Return by how much a neighbour's numbers are larger than a data set's, for each draw.
+        """Return the shifts of a neighbour's numbers, for each draw.
 
         Args:
             steps: Points of the data set, in whole steps.
@@ -189,7 +189,7 @@ def clustering_loss(
 
 
 def transcript_shifts(audited: Clustering, count: int, seed: int) -> Counter[Shift]:
-    """Return how often numbers with noise of a scale move how far; see `clustering_loss`."""
+    """Count the shifts of noisy numbers by scale and distance; see `clustering_loss`."""
     generator = np.random.default_rng(seed)
     missing = audited.steps(audited.farthest(count))
     iterations = audited.transcript(audited.farthest(count), generator.bytes)
@@ -233,7 +233,7 @@ def _longest_point(audited: Clustering, seed: int) -> Check:
 
 
 def noisy_numbers(audited: Clustering, seed: int) -> Check:
-    """Check that nothing of the points leaves but through the numbers that noise was added to."""
+    """Check that a result depends on the points through the noisy numbers alone."""
     generator = np.random.default_rng(seed)
     points, others = generator.uniform(-1, 1, (2, 30, audited.dimensions))
     alone = _depends_on_noisy_numbers_alone(
@@ -250,12 +250,12 @@ def noisy_numbers(audited: Clustering, seed: int) -> Check:
 
 
 def clustering_finding(audited: Clustering, unit: Unit, losses: Losses) -> Finding:
-    """Set what a clustering is said and proven to cost beside what it costs."""
+    """Compare claimed, proven and measured ε of a clustering."""
     return finding(audited.case, unit, audited.mechanism, losses.epsilon(DELTA), _EXACT)
 
 
 def sampled_clustering(audited: Clustering, trials: int, seed: int) -> Finding:
-    """Tell apart transcripts of real runs with a recording and without it, by their losses.
+    """Distinguish transcripts of real runs with and without a recording, by their losses.
 
     Args:
         audited: Clustering; the fewer numbers a transcript has, the more trials show.

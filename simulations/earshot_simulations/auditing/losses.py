@@ -29,7 +29,7 @@ _TAIL = 0.005
 _DEVIATIONS = 12.0
 """Standard deviations beyond which Gaussian noise is in doubt."""
 _LARGEST = 700.0
-"""An ε beyond which e^ε overflows; whoever claims more claims nothing."""
+"""An ε beyond which e^ε overflows; larger claims are vacuous."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Distances of neighbours' ballots and histograms, by what phones really send.
+"""Distances of neighbours' ballots and histograms, as phones really send them.
 
 All small data sets are tried, or some of them at random where they are too many. A difference is a
 vector; the worst is the longest, and of equals the one on fewest entries.
@@ -50,19 +50,19 @@ def with_choices(labels: tuple[str, ...]) -> LabelHierarchy:
 
 @functools.cache
 def of_centroid_votes(votes: int) -> Differences:
-    """Return how far ballots for candidates are apart, see `top_votes`."""
+    """Return the distances of ballots for candidates, see `top_votes`."""
     return _of_ballots(lambda counts: top_votes(counts, votes), (2 * votes + 1,))
 
 
 @functools.cache
 def of_label_votes(votes: int) -> Differences:
-    """Return how far ballots for labels of centroids are apart, see `label_votes`."""
+    """Return the distances of ballots for labels of centroids, see `label_votes`."""
     return _of_ballots(lambda counts: label_votes(counts, votes), (2 * votes + 1, 2))
 
 
 @functools.cache
 def of_histograms(contacts: int) -> Differences:
-    """Return how far counts of the newest contacts of a phone are apart.
+    """Return the distances of histograms of a phone's newest contacts.
 
     Larger limits do not differ: what is beyond the first few recordings only moves along.
     """

@@ -1,4 +1,4 @@
-"""Planted faults of the noise of two operators, of what is promised for it, and of proofs."""
+"""Planted faults in two operators' noise, in its accounting, and in proofs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def operator_faults(draws: int, seed: int) -> Iterator[Result]:
 
 
 def faults_of_sums(draws: int, seed: int) -> Iterator[Result]:
-    """Plant faults that one sum, or two, give away; the arguments are those of all faults."""
+    """Plant faults that one or two sums reveal; the arguments are those of all faults."""
     operated = next(each for each in sums_of_operators() if isinstance(each.mechanism, VectorSum))
     proved = next(each for each in sums_of_operators() if each.proved)
     for fault, operators, which in broken_operators():
@@ -119,7 +119,7 @@ def broken_operators() -> Iterator[tuple[str, AuditedOperators, int]]:
 
 
 def broken_phases() -> Iterator[Check]:
-    """Break operators in ways that no sum by itself shows, and let whole phones play with them."""
+    """Break operators in ways that no single sum shows, and run whole phones with them."""
     parameters = small(PHASES[_PLAYED])
     sums = sum(isinstance(part, SecureSum) for part in parameters.plan().parts)
 
@@ -128,11 +128,11 @@ def broken_phases() -> Iterator[Check]:
         return bytes if number % sums == sums - 1 else os.urandom
 
     def each_phase(number: int) -> RandomBytes:
-        """Return a source that begins anew in every phase."""
+        """Return a source that restarts in every phase."""
         return keyed(bytes(KEY_BYTES), number % sums)
 
     def each_sum(number: int) -> RandomBytes:
-        """Return a source that begins anew in every sum, and never in the same way."""
+        """Return a source that restarts in every sum, differently each time."""
         return keyed(bytes(KEY_BYTES), number)
 
     for fault, operators, found in (
@@ -175,7 +175,7 @@ def cut_samplers() -> Iterator[Check]:
 
 
 def hostile_lists() -> Iterator[Check]:
-    """Let a helper add up whatever a leader lists, or one list more."""
+    """Let a helper add up any list of a leader, or a second list."""
     operated = next(each for each in sums_of_operators() if not each.proved)
     agreed = operated.agreed(3)
     yield list_refusals("a helper that adds up a report twice", agreed, tolerant=_tolerant)
@@ -184,7 +184,7 @@ def hostile_lists() -> Iterator[Check]:
 
 
 def charged_less() -> Iterator[Finding]:
-    """Let phones enter less in their ledgers than the noise of one operator allows."""
+    """Let phones enter less in their ledgers than one operator's noise costs."""
     expenses = DiscoveryParameters.expenses
     for fault, name, times in (
         ("both operators' noise in a phone's ledger", _PLAYED, math.sqrt(2)),
@@ -203,7 +203,7 @@ def charged_less() -> Iterator[Finding]:
 
 
 def weak_proofs() -> Iterator[Check]:
-    """Let phones prove their ballots with nothing that hides them, or with the same randomness."""
+    """Let phones prove their ballots without blinding, or with repeated randomness."""
 
     def again(system: RandomBytes) -> RandomBytes:
         """Return a source whose bytes for shares and proofs are the same in all reports."""
@@ -226,7 +226,7 @@ def _silent(number: int) -> RandomBytes:
 
 
 def _again(number: int) -> RandomBytes:
-    """Return a source that begins anew in every sum."""
+    """Return a source that restarts in every sum."""
     return keyed(bytes(KEY_BYTES), "noise")
 
 
@@ -248,12 +248,12 @@ def _changed(change: Callable[[Whole], Whole]) -> AuditedOperators:
 
 
 def _cut(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
-    """Let noise end where others' goes on."""
+    """Truncate the noise."""
     return drawn.clip(-_most(parameters.noise), _most(parameters.noise))
 
 
 def _most(noise: NoiseOfOperators) -> int:
-    """Return where planted faults cut noise."""
+    """Return the cut of noise in planted faults."""
     unit = noise.scale if isinstance(noise, WholeLaplace) else math.sqrt(noise.variance)
     return math.floor(_CUTS[type(noise)] * unit)
 

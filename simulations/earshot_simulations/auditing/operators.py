@@ -1,4 +1,4 @@
-"""Noise of two operators, as a helper and a leader really add it in sums of the product's code.
+"""Noise of two operators, as a real helper and leader add it.
 
 What a sum by two operators tells rests on one operator's noise. So both are watched: what each adds
 must have the law that the offer states and be all that it drew, must be fresh in every sum, and the
@@ -42,7 +42,7 @@ from earshot_simulations.auditing.watched_operators import (
 
 _PHONES, _SUMS = 3, 2
 _FEW = 10
-"""Entries of a sum of which nobody looks at the total."""
+"""Entries of a sum whose total is not inspected."""
 _STEERED = 2000
 """Entries of a sum whose noise is drawn by words that lead into the tails."""
 _LONGEST_BALLOT = 200_000
@@ -184,7 +184,7 @@ def noise_as_drawn(
 
 
 def noise_words(noise: NoiseOfOperators) -> str:
-    """Return the noise of an operator in words."""
+    """Return a description of an operator's noise."""
     if isinstance(noise, WholeLaplace):
         return f"discrete Laplace noise of scale {noise.scale:.4g}"
     return f"discrete Gaussian noise of deviation {math.sqrt(noise.variance):.4g}"

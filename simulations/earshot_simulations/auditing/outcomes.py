@@ -1,4 +1,4 @@
-"""Laws of outcomes at some votes and at all neighbours, and what they tell together."""
+"""Laws of outcomes at some votes and at all neighbours, and their joint privacy loss."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def convolved_epsilon(pairs: Sequence[Pair], queries: int, delta: float) -> Brac
 def counted_epsilon(
     here: Numbers, others: Iterable[Numbers], queries: int, delta: float
 ) -> Bracket:
-    """Return ε of some equal queries of few outcomes, at the neighbour that tells most.
+    """Return ε of some equal queries of few outcomes, at the worst neighbour.
 
     How often each outcome comes is all that the queries tell; every way to divide them is tried.
 

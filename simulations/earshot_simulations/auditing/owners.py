@@ -1,4 +1,4 @@
-"""Budgets of owners: whoever votes until it cannot pay keeps within its own ε."""
+"""Budgets of owners: an owner who votes until its budget is spent keeps within its ε."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rounded_weights() -> Check:
 
 
 def _spent(case: str, groups: Sequence[OwnerGroup], loud: Numbers, queries: int) -> Check:
-    """Check owners that vote as long as they can pay.
+    """Check owners that vote until their budgets are spent.
 
     Args:
         case: Budgets and weights in words.

@@ -1,4 +1,4 @@
-"""Power of an audit: the smallest error that a line sees with a probability of at least .99.
+"""Power of an audit: the smallest error detected with a probability of at least .99.
 
 The power of a test follows from the numbers of draws and cells and from the level at which it
 refuses. An exact line sees everything beyond its bracket.
@@ -19,12 +19,12 @@ _LARGEST = 50.0
 
 
 def of_tries(tries: int) -> str:
-    """Say how rare an error may be among inputs at random, of which this many are tried."""
+    """Return how rare an error may be among this many random inputs."""
     return f"an error on {_percent(1 - (1 - POWER) ** (1 / tries))} of such inputs"
 
 
 def of_repeats(keys: int, most: int) -> str:
-    """Say how often a byte must repeat among keys, if more than `most` of one value are refused."""
+    """Return how often a byte must repeat to be seen, if more than `most` are refused."""
     from scipy.stats import beta
 
     share = float(beta.ppf(POWER, most + 1, keys - most))
@@ -33,7 +33,7 @@ def of_repeats(keys: int, most: int) -> str:
 
 @functools.lru_cache(maxsize=256)
 def of_fit(cells: int, draws: int, level: float) -> str:
-    """Say how far away a law must be for Pearson's χ² test: in total variation, between cells.
+    """Return the total variation, between cells, that Pearson's χ² test detects.
 
     With p and q on the cells, N Σ (p − q)²/q is the noncentrality, and Σ (p − q)²/q is at least
     the square of twice the total variation (Cauchy and Schwarz).
@@ -54,26 +54,26 @@ def of_fit(cells: int, draws: int, level: float) -> str:
 
 
 def of_kolmogorov(draws: int, level: float) -> str:
-    """Say how far away a law must be for Kolmogorov and Smirnov's test, by Massart's bound."""
+    """Return the distance that the Kolmogorov–Smirnov test detects, by Massart's bound."""
     away = sum(math.sqrt(math.log(2 / each) / (2 * draws)) for each in (level, 1 - POWER))
     return f"a law {away:.2g} away (largest difference of distribution functions)"
 
 
 def of_correlation(numbers: int, deviations: float) -> str:
-    """Say how strong a correlation must be, if one is refused beyond these deviations."""
+    """Return the correlation that is detected, if one beyond these deviations is refused."""
     least = (deviations + _normal()) / math.sqrt(numbers)
     return f"a correlation of {least:.2g}" if least < 1 else "none"
 
 
 def of_rate(rate: float, draws: int, deviations: float) -> str:
-    """Say how far off the rate of coins must be, if it is refused beyond these deviations."""
+    """Return the bias of coins that is detected, if one beyond these deviations is refused."""
     off = (deviations + _normal()) * math.sqrt((1 - rate) / rate / draws)
     return f"a rate {_percent(off)} off"
 
 
 @functools.lru_cache(maxsize=64)
 def of_trials(trials: int, confidence: float, delta: float, limit: float) -> str:
-    """Say how large an ε must be for `sampling.sampled_epsilon`, of which half the trials measure.
+    """Return the ε that `sampling.sampled_epsilon` detects, half of whose trials measure.
 
     No ε shows better than where one event has all of it, P = e^ε/(1 + e^ε) on one data set and
     1 − P on its neighbour: what a mechanism hides more deeply must be larger to be seen.

@@ -18,7 +18,7 @@ DELTA = 1e-6
 def finding(
     case: str, unit: Unit, mechanism: Mechanism, measured: Bracket, method: Technique
 ) -> Finding:
-    """Set a measurement beside what a mechanism declares and what is proven of its event."""
+    """Compare a measurement with a mechanism's declared cost and its event's proven cost."""
     events = (mechanism.event(unit),)
     return composed_finding(case, unit, mechanism.cost(unit).epsilon, events, measured, method)
 

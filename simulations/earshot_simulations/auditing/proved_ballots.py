@@ -1,4 +1,4 @@
-"""What either operator sees of a proved ballot: nothing that depends on what the phone has cast.
+"""Each operator's view of a proved ballot, which must not depend on the vote.
 
 Phones of the product's code prove their ballots under a real offer. Half of them give a vote that
 the others do not. An operator sees its share, and both verifier shares; and it may alter its share
@@ -76,7 +76,7 @@ class _Reports(NamedTuple):
 
 
 def audit_proved_ballots(weakness: WeakProofs = SOUND) -> Iterator[Check]:
-    """Check what each operator gets, may provoke, and what both find out together."""
+    """Check each operator's view, its active attacks, and both views together."""
     reports = _reported(weakness)
     for party in Party:
         yield _refused_alike(party, reports)
@@ -129,7 +129,7 @@ def _ballot(bit: int) -> npt.NDArray[np.int64]:
 
 
 def _refused_alike(party: Party, reports: _Reports) -> Check:
-    """Check that an operator with an altered share is told the same of every ballot."""
+    """Check that an altered share reveals nothing about a ballot."""
     who, half = party.name.lower(), _PHONES // 2
     unaltered = _counted(party, reports, None)
     guessed = [_counted(party, reports, guess) for guess in _BITS]

@@ -1,4 +1,4 @@
-"""Costs that look at votes, as they are published: all votes of a few teachers, all neighbours.
+"""Published data-dependent costs: all votes of a few teachers, all neighbours.
 
 Such a cost is published with noise in proportion to its smooth sensitivity. That noise depends on
 the votes, too: where it differs by more than e^β on a neighbour, the noise tells what the cost
@@ -94,7 +94,7 @@ Sensitivity = Callable[[Numbers, float], float]
 
 
 def published_cost(name: str, sensitivity: Sensitivity | None = None) -> Finding:
-    """Set the cost of publishing, at its order, beside the largest divergence of neighbours.
+    """Compare the cost of publishing, at its order, with the largest divergence between neighbours.
 
     Args:
         name: Case, one of `CASES`.
@@ -134,7 +134,7 @@ def divergence(one: PublishedCost, other: PublishedCost, order: float) -> float:
 
 
 def drawn(draws: int, seed: int) -> Check:
-    """Check that a published cost has the noise that was worked out, and is rounded up."""
+    """Check that a published cost has the calibrated noise, and is rounded up."""
     from scipy.stats import kstest
 
     release = CostRelease(8.0, 0.1, 3.0, 0.5, 0.0)
@@ -176,7 +176,7 @@ def _publish(
 
 @contextlib.contextmanager
 def _watched(sensitivity: Sensitivity | None) -> Iterator[list[PublishedCost]]:
-    """Note how costs are published."""
+    """Record how costs are published."""
     seen: list[PublishedCost] = []
     before, smooth = releases.published, sensitivity or releases.smooth_sensitivity
 

@@ -1,4 +1,4 @@
-"""Whole phases: what their steps tell together, against what is proven of all their events.
+"""Whole phases: the joint privacy loss of their steps against the proven cost of their events.
 
 A server that watches a whole phase may choose each step by what the one before gave, so each step
 is taken against its own worst neighbours.

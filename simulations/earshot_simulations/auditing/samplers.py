@@ -118,7 +118,7 @@ def skellam_law(variance: float) -> Law:
 
 
 def drawn_check(name: str, sampler: Sampler, law: Law, trials: int, seed: int) -> Check:
-    """Check whether the draws of a sampler can be of this law."""
+    """Check a sampler's draws against this law."""
     drawn = Counter(sampler(trials, np.random.default_rng(seed).bytes).tolist())
     outcomes: OutcomeLaw = {
         (value,): mass for value, mass in zip(law.values.tolist(), law.masses.tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Trials: lower bounds on ε from how often an event happened, and whether draws are of a law."""
+"""Trials: lower bounds on ε from the frequency of events, and goodness of fit of draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OutcomeLaw = dict[Outcome, float]
 CONFIDENCE = 1 - 1e-6
 """Confidence that a bound holds; an audit of a hundred is wrong once in ten thousand runs."""
 UNLIKELY = 1e-9
-"""A p-value below which drawn numbers are not of the law that they should be of."""
+"""P-value below which draws are taken not to follow their law."""
 _THRESHOLDS = 50
 _CELLS = 25
 
@@ -66,7 +66,7 @@ def fit(law: Law, drawn: Whole) -> tuple[float, int]:
 
 
 def law_check(case: str, drawn: Counter[Outcome], law: OutcomeLaw) -> Check:
-    """Check whether draws can be of this law: Pearson's χ² over outcomes that are not rare."""
+    """Test draws against this law: Pearson's χ² over outcomes that are not rare."""
     from scipy.stats import chisquare
 
     trials = sum(drawn.values())

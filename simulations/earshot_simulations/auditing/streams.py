@@ -1,4 +1,4 @@
-"""Random bytes as somebody drew them: noted, given once more, and such as lead into the tails.
+"""Random bytes: recorded, replayed, and chosen to reach the tails.
 
 A sampler is a function of the bytes that it is given. So whoever adds noise has added all of it,
 and nothing else, if the same bytes give the same noise again, entry by entry.
@@ -22,7 +22,7 @@ LARGEST_WORD = 2**WORD_BITS - 1
 
 
 class Noted:
-    """A source of bytes whose answers are noted.
+    """A recording source of bytes.
 
     Args:
         source: Source of the bytes.
@@ -38,13 +38,13 @@ class Noted:
         return self._answers[-1]
 
     def taken(self) -> list[bytes]:
-        """Return what was noted, each answer once, and note anew."""
+        """Return the recorded answers, and start a new record."""
         taken, self._answers = self._answers, []
         return taken
 
 
 def drawn_again(draw: Callable[[RandomBytes], Whole], answers: Sequence[bytes]) -> Whole | None:
-    """Return what is drawn of the same bytes; None if they are not the ones that it takes.
+    """Draw from recorded bytes; None if they do not fit.
 
     Args:
         draw: Function that draws from a source of bytes.
@@ -65,11 +65,11 @@ def drawn_again(draw: Callable[[RandomBytes], Whole], answers: Sequence[bytes]) 
 
 
 class _OtherBytesError(Exception):
-    """More bytes are asked for than were noted, or fewer."""
+    """A replay requests more or fewer bytes than were recorded."""
 
 
 def steered(key: bytes, *names: object) -> RandomBytes:
-    """Return a source of words that are very small or very large, which samplers hardly ever meet.
+    """Return a source of extreme words, very small or very large.
 
     Digits of a number that are rarely one are ones here every other time. The logarithm of half of
     the words is uniform, and that of what the others lack of the largest word.

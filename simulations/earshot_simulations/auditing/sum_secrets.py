@@ -1,4 +1,4 @@
-"""Secrets of secure sums, audited in two real sums whose randomness is watched.
+"""Secrets of secure sums, audited in two real sums with recorded randomness.
 
 A sum hides inputs as well as its masks cannot be guessed. Every secret must be asked of the
 operating system in full, and reach the cipher in full: a seed of 32 bits looks like any other. No
@@ -49,7 +49,7 @@ class SumRandomness:
     locks: list[bytes] = field(default_factory=list)
 
     def add(self, other: SumRandomness) -> None:
-        """Take in the randomness of another sum."""
+        """Add the randomness of another sum."""
         for name, found in vars(other).items():
             getattr(self, name).extend(found)
 
@@ -141,7 +141,7 @@ def _full_keys(what: str, keys: list[bytes], words: str) -> Check:
 
 @contextlib.contextmanager
 def _watched(weakness: Weakness) -> Iterator[SumRandomness]:
-    """Note what participants of sums ask for meanwhile."""
+    """Record the random bytes that participants request within the block."""
     randomness = SumRandomness()
     urandom, expand, seal, agree = os.urandom, masks.expand_sum, masks.seal_list, masks.agree
 
@@ -163,7 +163,7 @@ def _watched(weakness: Weakness) -> Iterator[SumRandomness]:
         return seal(lock, *given)
 
     class Watched(X25519PrivateKey):
-        """A private key that is noted."""
+        """A recorded private key."""
 
         @classmethod
         def generate(cls) -> X25519PrivateKey:

@@ -1,4 +1,4 @@
-"""Federated tallies of teachers' votes: real sums, audited by what their server sees.
+"""Federated tallies of teachers' votes: real sums, audited from their server's view.
 
 The cost of a sum is worked out exactly, from the noise shares that teachers draw and from the
 ballots that they cast. And real sums are run, whose every query is one trial: the server's noisy
@@ -74,7 +74,7 @@ def _exactly(rule: ConfidentRule) -> Iterator[Result]:
 
 
 def _worst(kind: VoteKind, unit: Unit) -> Vector:
-    """Return what one teacher changes in a sum on one query: its vote is gone, or elsewhere."""
+    """Return a teacher's effect on a sum for one query: its vote is removed, or moved."""
     if kind is VoteKind.CHECK:
         return np.array([1])
     return np.array([1, 0] if unit is Unit.PHONE else [1, -1])

@@ -40,7 +40,7 @@ _REFUSED = "refused"
 def audit_vectors(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Result]:
-    """Audit one sum: its longest vectors, and what it tells with the noise promised and with all.
+    """Audit one sum: its longest vectors, and its cost with the guaranteed and the total noise.
 
     Args:
         part: Part of the plan.
@@ -80,7 +80,7 @@ def spread(mechanism: VectorSum, unit: Unit, entries: int) -> Vector:
 def worst_transcripts(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, fault: str = ""
 ) -> Iterator[Result]:
-    """Measure what the sum of labels tells of the worst recordings known, as phones add them up.
+    """Measure the cost of the sum of labels for the worst known recordings, as phones add them up.
 
     Beside that, their distance is checked: it sees what hides in the accountant's room.
 
@@ -157,7 +157,7 @@ def _across(parameters: DiscoveryParameters) -> Numbers:
 def _distances(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Check]:
-    """Check that no phone's vector, and no recording's part, is longer than noise is made for."""
+    """Check that no phone's vector, and no recording's part, exceeds its declared bound."""
     generator = np.random.default_rng(seed)
     longest = dict.fromkeys((Unit.RECORDING, Unit.PHONE, Unit.REPLACED_PHONE), 0.0)
     before = np.zeros(mechanism.length)
@@ -183,7 +183,7 @@ def _distances(
 def _distance(
     case: str, mechanism: VectorSum, unit: Unit, length: float, how: str, seen: str
 ) -> Check:
-    """Check that neighbours lie no farther apart than noise is made for."""
+    """Check that neighbours lie within the declared sensitivity."""
     declared = mechanism.sensitivity(unit)
     return Check(
         f"{case}: distance of neighbours, {unit}",
@@ -248,7 +248,7 @@ def _data_sets(
 
 
 def _too_long(part: SecureSum, mechanism: VectorSum) -> Check:
-    """Check that phones' code puts no vector into a sum that is longer than noise is made for."""
+    """Check that phones' code puts no vector beyond the declared bound into a sum."""
     vector = np.zeros(mechanism.length)
     vector[:2] = 1.0
     try:

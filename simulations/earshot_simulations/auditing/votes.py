@@ -59,7 +59,7 @@ class Fixed:
 def audit_votes(
     part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, seed: int
 ) -> Iterator[Result]:
-    """Audit one sum: how far ballots are apart, and what it tells of a phone of every weight.
+    """Audit one sum: distances of ballots, and the cost to a phone of every weight.
 
     Args:
         part: Part of the plan.
@@ -76,7 +76,7 @@ def audit_votes(
 
 
 def worst(mechanism: VoteSum, unit: Unit, weight: int | None = None) -> Vector:
-    """Return the farthest that ballots of neighbours are apart: every vote is another."""
+    """Return the largest distance of neighbours' ballots: every vote differs."""
     each = mechanism.ballot.l1(unit) / mechanism.ballot.largest_entry
     entries = round(mechanism.queries * each)
     return np.full(entries, mechanism.largest_entry if weight is None else weight, dtype=np.int64)
@@ -85,7 +85,7 @@ def worst(mechanism: VoteSum, unit: Unit, weight: int | None = None) -> Vector:
 def _costs(
     part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, weight: int
 ) -> Iterator[Finding]:
-    """Set what a phone of this weight enters into its ledger beside what the sum tells of it.
+    """Compare a phone's ledger entry at this weight with the measured ε.
 
     The ledger's units come from the expenses; the phone that is replaced from the mechanism, which
     knows the heaviest alone.
@@ -115,7 +115,7 @@ def _costs(
 def _distances(
     part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, seed: int
 ) -> Iterator[Check]:
-    """Check that no ballot, as phones cast it, is farther from another than noise is made for."""
+    """Check that ballots, as phones cast them, lie within the declared sensitivity."""
     generator = np.random.default_rng(seed)
     names = [*parameters.labels, None]
     cast = [
@@ -148,7 +148,7 @@ def _distances(
 
 
 def _silence(part: SecureSum, parameters: LabellingParameters) -> Check:
-    """Check that a phone which has spent its budget sends the same whatever it would vote."""
+    """Check that the message of a phone without budget does not depend on its votes."""
     sent = {
         _sent(part, parameters, [label] * parameters.samples.rows)
         for label in parameters.labels[:2]

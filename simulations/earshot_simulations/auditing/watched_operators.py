@@ -1,4 +1,4 @@
-"""Two operators of the product's code in this process, and what each adds to their sums.
+"""Two real operators in this process, and the noise that each adds to their sums.
 
 A phone's input is the sum of its two shares. So a phone that is watched, the share that it sends to
 the leader, and the helper's total give away the helper's noise, and the result gives away the rest.
@@ -90,7 +90,7 @@ class WatchedSum:
 
     @property
     def both(self) -> Whole:
-        """Noise of both operators: the result less plain addition of what phones put in."""
+        """Noise of both operators: the result less the sum of the phones' inputs."""
         return self.result - self._plain
 
     @property
@@ -157,7 +157,7 @@ class WatchedOperators:
         sums = self.sums
 
         class Noting(ReportingParticipant):
-            """A phone whose input and share are noted."""
+            """A phone whose input and share are recorded."""
 
             def __init__(self, task: SendReport, values: npt.ArrayLike, told: bytes = b"") -> None:
                 super().__init__(task, values, told)

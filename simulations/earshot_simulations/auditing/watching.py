@@ -1,4 +1,4 @@
-"""Names of product modules, replaced for a while by others that note, or by a planted fault."""
+"""Temporary replacement of a module's functions by recording ones, or by a planted fault."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def replaced(place: Any, **functions: Any) -> Iterator[None]:
-    """Put others in the place of some functions of a module, until the block ends.
+    """Replace some functions of a module until the block ends.
 
     They are replaced for the whole process, whichever thread calls them.
 

@@ -1,4 +1,4 @@
-"""Whole phones through whole phases: the noise of all their sums, and what their ledgers say.
+"""Whole phones through whole phases: the noise of all their sums, and their ledgers.
 
 Phones with their own randomness take part in real phases with real cryptography, one after the
 other. Where they share the noise, some have heard nothing and add nothing but noise; by two
@@ -72,7 +72,7 @@ _REPEATED = 2
 _PHONES, _DROPOUT = 12, 0.25
 _QUIET, _HOLDING = range(0, _PHONES, 2), range(1, _PHONES, 2)
 _ASKED = _HOLDING[0]
-"""Phone that is asked amiss as well."""
+"""Phone that also receives hostile requests."""
 _ENTRIES = 400
 """Numbers of a sum, where a phase has a choice: the more, the better noise is told apart."""
 _MORE = 3
@@ -110,7 +110,7 @@ class AuditedPhones:
 
 
 class AddedBy(NamedTuple):
-    """Noise that somebody added to the sums of some phases.
+    """Noise that a party added to the sums of some phases.
 
     Attributes:
         who: Who added it, in words.
@@ -335,7 +335,7 @@ def _play_phase(
 
 
 def noise_laws(name: str, seen: PlayedPhases) -> Iterator[Check]:
-    """Check that whoever adds noise adds what is declared, n' being the audit's own."""
+    """Check that each party adds the declared noise, by the audit's own n'."""
     plan = seen.parameters.plan()
     sums = [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
     for added in seen.added():
@@ -355,7 +355,7 @@ def noise_laws(name: str, seen: PlayedPhases) -> Iterator[Check]:
 
 
 def sums_apart(name: str, seen: PlayedPhases) -> Check:
-    """Check that a party's noise in one sum tells nothing of its noise in another."""
+    """Check that a party's noises in different sums are uncorrelated."""
     pairs = [
         together(one[:, :entries], other[:, :entries])
         for one, other in itertools.combinations(seen.noise, 2)
@@ -365,7 +365,7 @@ def sums_apart(name: str, seen: PlayedPhases) -> Check:
 
 
 def parties_apart(name: str, seen: PlayedPhases) -> Check:
-    """Check that a party's noise tells nothing of another's in the same sum."""
+    """Check that the noises of two parties in one sum are uncorrelated."""
     pairs = [
         together(noise[[one]], noise[[other]])
         for noise in seen.noise
@@ -403,7 +403,7 @@ def noise_as_drawn(name: str, seen: PlayedPhases) -> Check:
 
 
 def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
-    """Set what a phase tells of all that a phone holds beside what the ledger has of the phase."""
+    """Compare the measured ε of a whole phase with its entries in the ledger."""
     kept = seen.phones[_HOLDING[0]].ledger
     for unit in LEDGER_UNITS:
         expenses = kept.expenses_of(unit, phase=seen.phases[-1])

@@ -1,4 +1,4 @@
-"""An audit as one JSON object, as a table in the terminal, and in words."""
+"""An audit as JSON, as a table for the terminal, and as sentences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TITLES = {
     "proved-ballots": "What either operator sees of a proved ballot",
     "faults": "Broken on purpose",
 }
-"""Subjects in words, by the names that select them."""
+"""Descriptions of subjects, by the names that select them."""
 _LOOSE = 1.1
 """Ratio of two bounds below which a number between them is shown as one of them."""
 
@@ -55,7 +55,7 @@ def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """Return the outcome in one plain sentence."""
+    """Return the outcome as a sentence."""
     product = [each for each in results if each.role is AuditRole.PRODUCT]
     faults = [each for each in results if each.role is AuditRole.FAULT]
     clauses = []
@@ -97,7 +97,7 @@ def measured(finding: Finding) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with four digits, which is more than anybody acts on."""
+    """Format a number to four digits."""
     if math.isinf(value):
         return "∞"
     return f"{value:,.1f}" if value >= 1000 else f"{value:.4g}"

@@ -30,7 +30,7 @@ def audit(
     overwrite: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Measure what every private mechanism really costs, beside what is claimed and proven.
+    """Measure the real cost of every private mechanism, beside its claimed and proven cost.
 
     Args:
         name: Mechanism to audit; by default all of them.

@@ -101,7 +101,7 @@ def _described(
     parameters: list[inspect.Parameter],
     types: Mapping[str, Any],
 ) -> Callable[..., None]:
-    """Return a function of its own that looks as the command line shall see it."""
+    """Return a copy of the function with the signature for the command line."""
 
     def command(*given: Any, **options: Any) -> None:
         run(*given, **options)

@@ -67,7 +67,7 @@ _FILES = frozenset({"data", "encoder"})
 
 
 def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Take the options that are not given from the file of `--config`, if there is one."""
+    """Fill options that are not given from the file of `--config`, if there is one."""
     del app, commands
     given = {argument.name: argument for argument in arguments if argument.tokens}
     if "--config" not in given or "--repeat" in given:
@@ -200,7 +200,7 @@ def labelling(
 
 
 def _check_data(settings: PhaseSettings[Any], default: int) -> None:
-    """Refuse a number of scenes of a folder, and say which of its files will not be heard.
+    """Refuse `--scenes` for a folder, and report its unreadable files.
 
     Raises:
         InvalidInputError: One is given, or the folder does not hold a data set with classes.
@@ -216,7 +216,7 @@ def _check_data(settings: PhaseSettings[Any], default: int) -> None:
 
 
 def try_it(routes: Routes) -> str:
-    """Return the command that simulates the same over one's own sound."""
+    """Return the command that runs the same settings over one's own sound."""
     route = "" if routes is Routes.SECURE_SUM else f"--discovery {routes} "
     return f"earshot simulate {route}--data FOLDER --recordings 100 --dropout 0.1 --out out/real"
 
@@ -306,7 +306,7 @@ def _print_each(results: Mapping[Discovery, object]) -> None:
 
 
 def _summarize(results: Mapping[Discovery, dict[str, Any]], out: Path | None) -> None:
-    """Print what a person wants to know first of a `result.json`, or of those of both routes.
+    """Print the summary of a `result.json`, or of those of both routes.
 
     Args:
         results: Results by route.
@@ -389,7 +389,7 @@ def _repeated(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """Do a kept run again, and say whether it came to the same result, bit for bit.
+    """Repeat a kept run, and report whether the result is the same, bit for bit.
 
     Args:
         kept: Path of the run's `result.json`, or its folder; or that of a run of both routes.

@@ -178,12 +178,12 @@ class _Crowd:
 
 
 def _one_moment() -> float:
-    """Return the time at which simulated phones do everything, so that runs can be repeated."""
+    """Return the fixed time of simulated phones, which makes runs repeatable."""
     return 0.0
 
 
 class _Noise:
-    """Random bytes that follow from a seed; the generator is made on first use, as few steps do."""
+    """Random bytes from a seed; the generator is made on first use, as few steps need it."""
 
     def __init__(self, *seed: int) -> None:
         self._seed = seed

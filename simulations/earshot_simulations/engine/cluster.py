@@ -212,7 +212,7 @@ def _silenced() -> Iterator[None]:
 
 
 def _greet(address: str) -> None:
-    """Find out within a minute whether a cluster is there: Ray itself tries for minutes.
+    """Check within a minute whether a cluster exists: Ray itself tries for minutes.
 
     Raises:
         ClusterError: There is no cluster; the message says what is there instead.

@@ -207,7 +207,7 @@ def _compared(runs: Runs) -> list[list[str]]:
 
 
 def _notes(runs: Runs, shared: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return what readers should know of a route before they trust its figures, if anything."""
+    """Return the caveat about a route's figures, if there is one."""
     own = {
         _heading(run.found): [note for note in run.notes if note not in shared][:_MOST_NOTES]
         for run in runs.values()

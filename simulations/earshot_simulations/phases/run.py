@@ -30,7 +30,7 @@ NOISELESS = math.inf
 INFINITE = "inf"
 """Infinite ε in `result.json`, as JSON has no such number; on the command line it is a number."""
 UNPROTECTED = "no noise: nothing is protected"
-"""Words for what a phase without noise promises."""
+"""Text on the guarantee of a phase without noise."""
 DIGEST = "digest"
 """Name of the entry in `result.json` that is the digest of everything else there."""
 
@@ -69,7 +69,7 @@ class PhaseFindings(ABC):
 
     @abstractmethod
     def figures(self) -> dict[str, str]:
-        """Return the most important figures in words, by name."""
+        """Return the most important figures, formatted, by name."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -188,7 +188,7 @@ def _costs(by_unit: Mapping[Unit, Cost]) -> dict[str, object]:
 
 
 def headline(run: Run[Any]) -> str:
-    """Return the outcome in one plain sentence."""
+    """Return the outcome as a sentence."""
     if run.interrupted is not None:
         return f"The run ended early: {run.interrupted}."
     outcome: str = run.found.outcome(run)
@@ -196,7 +196,7 @@ def headline(run: Run[Any]) -> str:
 
 
 def figures(run: Run[Any]) -> dict[str, str]:
-    """Return the figures at the head of a report in words, by name."""
+    """Return the figures at the head of a report, formatted, by name."""
     costs = run.together
     return {
         "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",

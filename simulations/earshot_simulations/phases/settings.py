@@ -329,7 +329,7 @@ class PhaseSettings(ABC, Generic[F]):
         """Return what a phase has found so far, and its scores if it is over."""
 
     def notes(self, population: Population, success: Success | None, found: F) -> Sequence[str]:
-        """Return what a reader should know before trusting the figures, most important first."""
+        """Return caveats about the figures, most important first."""
         del population, success, found
         return ()
 

@@ -149,7 +149,7 @@ class EmbeddedSound(Population):
 
     @abstractmethod
     def _sound(self) -> object:
-        """Return an object whose `repr` tells the sound by its contents, and no place."""
+        """Return an object whose `repr` identifies the sound by its contents, without paths."""
 
     @abstractmethod
     def _embed_all(self, sound: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sharing of sound: the first population embeds what others hear alike, in this run or a later one.
+"""A cache of embedded sound, shared by the populations of this run and of later ones.
 
 What was heard has the bits that hearing it again would have: it is known by the sound, the encoder
 and everything of the machine that decides bits, and is read only if it is as it was written.
@@ -86,7 +86,7 @@ def hearing_once(most: int = 1) -> Iterator[Hearings]:
 
 @contextmanager
 def hearing_kept() -> Iterator[Hearings]:
-    """Let populations that are prepared within hear what no earlier run has heard.
+    """Disable the cache within the block.
 
     Hearings stay on disk, at most `ROOM` of them: in the folder that the environment variable
     EARSHOT_HEARINGS names, or in the user's cache. Where neither is there or can be written, the

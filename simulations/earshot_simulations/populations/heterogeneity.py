@@ -1,4 +1,4 @@
-"""Differences between phones: in what they hear, how much, and how much of it they label.
+"""Heterogeneity of phones: what they hear, how much, and how much of it they label.
 
 The names are those of federated learning (Hsu et al. 2019; Kairouz et al. 2021, section 3.1) and of
 the beta-binomial distribution.

@@ -1,4 +1,4 @@
-"""The same sound, heard worse: through noise, from a pocket, by another device, in another room.
+"""Degradations of sound: noise, a pocket, another device, another room.
 
 All of it is made differently from the augmentations that encoders train with
 (`earshot_models.augmentations`): otherwise this would measure how well they learned those by

@@ -1,4 +1,4 @@
-"""Measures of how well embeddings tell kinds of sound: a linear probe, neighbours, a clustering.
+"""Measures of how well embeddings separate classes: a linear probe, neighbours, a clustering.
 
 All are on one fold: fitted on its training side, measured on clips of recordings, places or
 speakers that the training side does not hold.

@@ -87,7 +87,7 @@ class Probe:
         }
 
     def chance(self) -> dict[str, float]:
-        """Return the values of measures if nothing were heard, mean over sides, where known.
+        """Return the chance levels of measures, mean over sides, where known.
 
         That of an accuracy is the share of the commonest class. (A silhouette or an adjusted Rand
         index is 0 by chance, by definition.)

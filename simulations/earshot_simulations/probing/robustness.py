@@ -1,4 +1,4 @@
-"""Robustness of what was learned from clean sound to sound that is heard worse."""
+"""Robustness of probes trained on clean sound to degraded sound."""
 
 from __future__ import annotations
 

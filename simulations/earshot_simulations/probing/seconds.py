@@ -227,7 +227,7 @@ def _recorded_rate(path: Path) -> float:
 
 
 def _refuse_unlearned(dataset: Dataset, side_of: Mapping[Clip, str]) -> None:
-    """Refuse classes that lie on one side: held out, nothing would have learned them."""
+    """Refuse classes that lie on one side: held out, they could not have been learned."""
     sides: dict[str, set[str]] = {}
     for clip, side in side_of.items():
         sides.setdefault(clip.label or "", set()).add(side)

@@ -47,7 +47,7 @@ def page(
 
 
 def fragment(template: str, **content: Any) -> str:
-    """Return markup to stand in somebody else's page, such as a notebook.
+    """Return markup for a foreign page, such as a notebook.
 
     Args:
         template: Path in this package of the template.

@@ -1,4 +1,4 @@
-"""Numbers and foreign text in words; what a page shares with the dashboard is the dashboard's."""
+"""Formatting of numbers and foreign text; what pages share with the dashboard comes from there."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _LABELS = 20
 
 
 def claims() -> Iterator[Finding]:
-    """Set every claim beside its cost."""
+    """Compare every claim with the real cost."""
     yield binary_votes()
     yield from multi_winner_votes()
     yield clipped_in_l1()

@@ -63,7 +63,7 @@ class Contest(Protocol):
         """Return the cost of the noisy counts of one query, whatever the votes, (orders,)."""
 
     def gap(self) -> float:
-        """Return the winner's lead over the second in votes, on average over all decisions."""
+        """Return the winner's mean lead over the second, in votes."""
 
     def rows(self, start: int, end: int) -> Contest:
         """Return the votes on some of the queries."""

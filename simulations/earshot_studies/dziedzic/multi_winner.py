@@ -103,7 +103,7 @@ class MixtureStudy:
         return Kept(self.cache).rows(name, settings, lambda: make(self, seed))
 
     def served(self) -> str:
-        """Say how many teachers a recording serves, and what that means, for notes."""
+        """Return a note on how many teachers share a recording, and its consequence."""
         served = self.mixtures(self.reported[0]).served
         return (
             f"A recording serves up to {served.max()} teachers (by label: "
@@ -287,5 +287,5 @@ def ensembles(
 
 
 def _nobody() -> np.random.Generator:
-    """Return a generator for where there is no noise to speak of."""
+    """Return a random generator for use without noise."""
     return np.random.default_rng(0)

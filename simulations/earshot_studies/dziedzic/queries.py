@@ -326,7 +326,7 @@ def averaged(rows: Sequence[Row]) -> list[Row]:
 
 
 def _plain(name: str) -> Callable[[Row], str]:
-    """Show a column as it is: numbers in as few digits as they have."""
+    """Format a column with as few digits as its numbers have."""
     return lambda row: f"{row[name]:g}" if isinstance(row[name], float) else str(row[name])
 
 

@@ -25,7 +25,7 @@ _CELLS = 2**13
 
 
 def claims() -> Iterator[Finding]:
-    """Set every claim beside its cost."""
+    """Compare every claim with the real cost."""
     yield thesis_vote()
     yield from thesis_ballots()
     yield swapped_budgets()
@@ -117,10 +117,10 @@ def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
 
 
 class _SwappedBudgets(DPLloyd):
-    """A clustering whose budgets of counts and coordinates change places."""
+    """A clustering with the budgets of counts and coordinates swapped."""
 
     def split(self, dimensions: int) -> tuple[float, float]:
-        """Return the budgets the other way round."""
+        """Return the swapped budgets."""
         counts, coordinates = super().split(dimensions)
         return coordinates, counts
 
@@ -168,7 +168,7 @@ def rounded_laplace(bits: int = 18) -> Finding:
 
 
 def laplace_shares() -> Finding:
-    """Sell shares of Laplace noise that do not add up to Laplace noise as if they did."""
+    """Claim that shares add up to Laplace noise though they do not."""
     mechanism = BallotSum(2.0, 1, 900)
     return finding(
         "900 shares of Laplace noise sold as Laplace noise",

@@ -309,7 +309,7 @@ def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numb
 
 
 def _scattered(plan: VotingPlan) -> bool:
-    """Tell whether one owner moves several whole votes."""
+    """Return whether one owner moves several whole votes."""
     return len(plan.wanted) > len({teacher for _, teacher in plan.wanted})
 
 

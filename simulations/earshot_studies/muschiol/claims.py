@@ -20,7 +20,7 @@ from earshot_studies.kit.bits import BITS, bits_epsilon, renyi_epsilon
 
 
 def claims() -> Iterator[Finding]:
-    """Set every claim beside its cost."""
+    """Compare every claim with the real cost."""
     yield labels_of_a_sample()
     yield adaptive_threshold()
 
@@ -92,7 +92,7 @@ def _widest_gap(votes: tuple[int, ...]) -> float:
 
 
 def raw_threshold() -> Finding:
-    """Look for the widest gap before there is any noise."""
+    """Find the widest gap in votes without noise."""
     rule = AdaptiveRule(sigma=4.0)
     votes, others = (50, 25, 0, 0, 0), (50, 26, 0, 0, 0)
     proven = rule.divergences(np.array([votes]), 50, ORDERS, Method.INDEPENDENT)

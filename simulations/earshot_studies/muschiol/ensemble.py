@@ -129,7 +129,7 @@ def _without_check(teachers: int, found: EnsembleScores) -> Iterator[Row]:
 
 
 def named(scored: Scored, threshold: str) -> Named:
-    """Tell which labels an ensemble names without noise, bool (mixtures, labels).
+    """Return which labels an ensemble names without noise, bool (mixtures, labels).
 
     Args:
         scored: Output of its teachers.
@@ -152,7 +152,7 @@ def best_threshold(validation: Scored) -> str:
 
 
 def _passed(scored: Scored, check: str) -> Named:
-    """Tell which mixtures are answered, bool (mixtures,)."""
+    """Return which mixtures are answered, bool (mixtures,)."""
     most = scored.mean().max(axis=1)
     passed: Named = np.zeros(len(most), dtype=np.bool_)
     if check == HALF:

@@ -87,7 +87,7 @@ def rule(setting: Setting, noise: float = 0.3, check_noise: float = 0.6) -> Prin
 
 
 def fits() -> list[Row]:
-    """Work out which share of samples must be answered for the data-independent column to hold.
+    """Compute the share of samples that must be answered for the data-independent column to hold.
 
     Shares are by each formula for the check, at λ = 2, the end of the orders: a share that is the
     same for 2,000 and 5,000 answers, and near that of Table 5.3, speaks for its formula.
@@ -162,7 +162,7 @@ class SampleVotes:
 
     @classmethod
     def of(cls, probabilities: NDArray[np.floating], truth: NDArray[np.int8]) -> SampleVotes:
-        """Add up what each teacher says, (teachers, queries, labels) in [0, 1]."""
+        """Add up the teachers' outputs, (teachers, queries, labels) in [0, 1]."""
         cut = np.zeros(probabilities.shape[1:])
         for each in probabilities:
             cut += largest_outputs(each.astype(np.float64), MOST)

@@ -16,7 +16,7 @@ from earshot_simulations.auditing.losses import Bracket
 
 
 def claims() -> Iterator[Finding]:
-    """Set every claim beside its cost."""
+    """Compare every claim with the real cost."""
     yield one_way()
     yield smooth_release()
 

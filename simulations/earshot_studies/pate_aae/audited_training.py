@@ -113,7 +113,7 @@ def gradient_faults() -> Iterator[tuple[str, TriedTraining, Parts, int]]:
             self._clipped = together
 
     class InOrder(NoisyGradients):
-        """Batches in which clips take turns that everybody knows, at the cost of random ones."""
+        """Batches in a public order, charged as random ones."""
 
         def batches(self, number: int) -> list[Any]:
             clips = len(self._clips)

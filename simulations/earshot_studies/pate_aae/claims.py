@@ -20,7 +20,7 @@ SCALE_DELTA, SCALE_TEACHERS = 1e-5, 200
 
 
 def claims() -> Iterator[Finding]:
-    """Set claims about Laplace noise of scale K/2ε beside what it lets K winners tell.
+    """Compare claims about Laplace noise of scale K/2ε with the real cost of K winners.
 
     Yang et al. (Interspeech 2021, section 3.1 and Figure 5) call K labels of that noise
     (ε, 10⁻⁵)-differentially private, whatever K is. For few queries the claim is too small, for

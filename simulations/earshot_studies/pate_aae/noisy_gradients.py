@@ -1,4 +1,4 @@
-"""Private training of generators: the cost of its noisy gradients, and all that it rests on.
+"""Private training of generators: the cost of its noisy gradients, and the proof's conditions.
 
 Exactly: the law of the losses of all steps. By trials: real steps, told apart by their losses. And
 checks of what the law rests on: no clip moves a sum by more than the norm, the noise is Gaussian
@@ -122,7 +122,7 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
 
 
 def budget_finding(setting: RequestedTraining) -> Finding:
-    """Set a budget beside the cost of the noise that is worked out for it."""
+    """Compare a budget with the cost of the noise calibrated to it."""
     noise = budgets.dp_sgd(setting.epsilon, _DELTA, setting.clips, setting.steps, setting.batch)
     rate = setting.batch / setting.clips
     return Finding(
@@ -145,7 +145,7 @@ def sampled_training(
     parts: Parts = SOUND,
     there: float = 0.5,
 ) -> Finding:
-    """Tell apart transcripts of real steps with a clip and without it, by their losses.
+    """Distinguish transcripts of real steps with and without a clip, by their losses.
 
     Args:
         words: Training in words.
@@ -206,7 +206,7 @@ def rate_check(seed: int, parts: Parts = SOUND) -> Check:
 
 
 def longest_gradient_check(system: PrivateSystem, seed: int) -> Check:
-    """Check that no clip's gradients move a sum by more than the norm that noise is made for."""
+    """Check that no clip moves a sum of gradients by more than the clipping norm."""
     found, norm = trainings.longest_gradient(system, seed), trainings.TRAINING.norm
     return Check(
         f"{system.name}: the longest gradient of a clip",
@@ -219,7 +219,7 @@ def longest_gradient_check(system: PrivateSystem, seed: int) -> Check:
 
 
 def noisy_gradients_check(system: PrivateSystem, seed: int) -> Check:
-    """Check that nothing of the clips leaves but through noisy gradients."""
+    """Check that a result depends on the clips through the noisy gradients alone."""
     held = trainings.depends_on_noisy_gradients_alone(system, seed)
     return Check(
         f"{system.name}: what a generator depends on",

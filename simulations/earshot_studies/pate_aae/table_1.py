@@ -341,7 +341,7 @@ def _order() -> tuple[AnswerNoise, ...]:
 
 
 def _chance(found: Measurements, classes: int) -> str:
-    """Say whether students guess under budgets of 0.1 and less, for systems that keep them."""
+    """State whether students guess at ε of 0.1 and less, for systems that keep their budget."""
     chance, name = 1 / classes, ACCURACIES[AnswerNoise.GAUSSIAN]
     rows = [
         row

@@ -1,4 +1,4 @@
-"""Real private trainings, watched: their noisy sums of gradients, and all that follows from them.
+"""Real private trainings, recorded: their noisy sums of gradients, and all that follows from them.
 
 The steps are those of `generators.private_training`, with its batches, clipping and noise. For
 single steps the loss is ours: its gradient is ten times the clip, which tells the most. Each clip

@@ -10,7 +10,7 @@ from earshot_protocol import checks
 from earshot_protocol.arrays import Numbers
 
 _FAR = 30.0
-"""Product of λ and the distance above which an answer counts as dear as the noisy number."""
+"""Product of λ and the distance above which an answer is charged like the noisy number."""
 _BESIDE = 9.0
 _POINTS = 301
 _CLOSER = 25

@@ -1,4 +1,4 @@
-"""Owners of data with budgets of their own: their sensitivities, and how many labels they pay for.
+"""Data owners with budgets of their own: sensitivities, and the number of labels they can pay for.
 
 There are three ways to let owners spend differently (Mühl, *Personalizing Private Aggregation of
 Teacher Ensembles*, Freie Universität Berlin 2021, chapter 5): a record serves several teachers, a
@@ -32,7 +32,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import zcdp_epsilon, zcdp_rho
 
 _LARGEST_DENOMINATOR = 100
-"""Largest denominator of ratios of budgets, where records are copied: nobody has 100 copies."""
+"""Largest denominator of budget ratios where records are copied, to keep copies few."""
 _EXACT = 1e-9
 
 
@@ -100,7 +100,7 @@ def copies(groups: Sequence[OwnerGroup]) -> npt.NDArray[np.int64]:
 
 
 def frequencies(groups: Sequence[OwnerGroup]) -> Numbers:
-    """Return how often a teacher of each group votes, at most always: as 2ε², where budgets differ.
+    """Return how often each group's teachers vote: at most always, else in proportion to ε².
 
     For budgets 1 and R that is 1 : 2R², which section 6.2.2 found to keep the costs of both in the
     ratio of budgets; the group with the least budget votes half as often as the square would say.

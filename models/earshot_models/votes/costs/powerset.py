@@ -25,7 +25,7 @@ _NARROW_STEP = 0.3
 
 
 def log_other_set(votes: SubsetVotes, deviation: float) -> Numbers:
-    """Bound the log-probability that Gaussian noise lets a set win other than the most cast one.
+    """Bound the log-probability that Gaussian noise makes another set than the commonest win.
 
     q = min(½ Σ erfc(Δ_j / 2σ), 1 − 2^-k) over all sets, cast or not (Proposition 7 of Papernot et
     al., ICLR 2018, as Dziedzic et al., PoPETs 2023, Proposition 5.1).

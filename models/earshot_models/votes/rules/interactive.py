@@ -1,4 +1,4 @@
-"""Interactive-GNMax: the winner where teachers correct a student."""
+"""Interactive-GNMax: teachers answer where they disagree with a student."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from earshot_protocol.voting.teacher_ballots import NONE
 
 @dataclass(frozen=True, kw_only=True)
 class InteractiveRule(GaussianRule):
-    """Answer as a student does, and as teachers do where they do not agree with it.
+    """Answer with the student's class, or with the teachers' where they disagree.
 
     Where max_j (n_j − n·p_j) + N(0, σ₁²) ≥ T, argmax_j n_j + N(0, σ²); else the class of which the
     student is sure, p_j > γ, which costs nothing more; else no answer (Papernot et al. 2018,

@@ -1,4 +1,4 @@
-"""Laws of outcomes, for the auditor: worked out anew, without using the costs.
+"""Laws of outcomes for the auditor, derived independently of the costs.
 
 Labels against a threshold have normal laws, thresholds from a grid those of the exponential
 mechanism, and an adaptive threshold on three labels is an angle.

@@ -1,4 +1,4 @@
-"""Powerset voting: the set of labels that most teachers find exactly."""
+"""Powerset voting: the label set with the most votes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_SET_LABELS = 512
 
 @dataclass(frozen=True, kw_only=True)
 class PowersetRule(CheckedRule):
-    """Answer with the set of labels that most teachers find exactly.
+    """Answer with the label set that has the most votes.
 
     argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
     remark that only a set that was cast can win is not followed: that would publish who cast what.
@@ -197,7 +197,7 @@ def check_winners(winners: int | None, labels: int) -> None:
 
 
 def _uncast(votes: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
-    """Draw a set that nobody casts, each equally likely: there is at least one."""
+    """Draw one of the sets without votes, uniformly; there is at least one."""
     start = int(votes.starts[query])
     cast = {each.tobytes() for each in votes.sets[start : start + int(votes.cast[query])]}
     size = -(-votes.labels // 8)
@@ -209,7 +209,7 @@ def _uncast(votes: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
 
 
 def _any_beyond(bar: float, log_count: float) -> tuple[float, float]:
-    """Return how likely the largest of M normal draws, ln M given, is beyond a bar, and not.
+    """Return the probabilities that the largest of M normal draws is above a bar, and is not.
 
     1 − Φ(bar)^M and Φ(bar)^M, the bar in deviations. An error function is right to some units in
     the last place, ln M reaches to 355, and M·ln Φ to 89 before a coin cannot tell: so chance and

@@ -39,7 +39,7 @@ UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
 
 
 class TeacherUnit(enum.StrEnum):
-    """Names of the units for people whose voters are teachers, whatever holds these."""
+    """Display names of the units where the voters are teachers."""
 
     LEFT_OUT = "teacher left out"
     REPLACED = "teacher replaced"
@@ -56,7 +56,7 @@ class TeacherUnit(enum.StrEnum):
 
 
 class VoteKind(enum.StrEnum):
-    """Purposes for which teachers' votes are spent."""
+    """Kinds of queries on which votes are spent."""
 
     VOTES = "votes"
     """The counts of all classes, or of all labels."""
@@ -304,7 +304,7 @@ class VotingRule(ABC):
     def check_release(  # noqa: B027 - nor here
         self, cost: VotesCost, poll: PollForm, order: float
     ) -> None:
-        """Refuse noise with which `release` would fail, before anything is asked.
+        """Refuse noise that `release` could not account for, before any query.
 
         Raises:
             InvalidParametersError: The noise σ is too small.
@@ -353,7 +353,7 @@ class VotingRule(ABC):
         """
 
     def passes_by_chance(self, poll: PollForm, voters: float) -> float | None:
-        """Return the probability that noise passes the query on which teachers agree least.
+        """Return the probability that noise alone passes the check where teachers agree least.
 
         The result is None without a check. Arguments are those of `least_agreement`.
         """

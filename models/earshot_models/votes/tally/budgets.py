@@ -1,4 +1,4 @@
-"""The number of queries that a budget has room for, decided before they are asked.
+"""Privacy filter: the number of queries that a budget still covers.
 
 A labelling that stopped when a cost that looks at votes said so would reveal something about the
 votes by where it stops. So the cost is that of the noise alone. Where an answer is paid for only if

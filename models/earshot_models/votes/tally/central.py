@@ -1,4 +1,4 @@
-"""The central tally: a curator trusted by all holds the votes and publishes outcomes alone."""
+"""The central tally: a trusted curator holds the votes and publishes only outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cost of a curator's answers by the votes that there were, in a form that may be published.
+"""Data-dependent cost of a curator's answers, in a form that may be published.
 
 Such a cost is private itself: it is published once, with noise in proportion to how much a teacher
 may change it, and what that costs is in the figure. The way of publishing is settled by public
@@ -55,7 +55,7 @@ def plan(budget: QueryBudget) -> releases.CostRelease:
 def publish(
     cost: VotesCost, tally: Central, outcomes: Whole, budget: QueryBudget
 ) -> Mapping[str, float | str]:
-    """Return the figures of one publication: whoever draws it twice has paid twice.
+    """Draw and return one publication of the cost; drawing it twice costs twice.
 
     Args:
         cost: Kind of cost.

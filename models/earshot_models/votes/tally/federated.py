@@ -1,4 +1,4 @@
-"""The federated tally: teachers' ballots go through secure sums, and nobody ever holds a vote.
+"""The federated tally: ballots go through secure sums, so that no party ever holds a vote.
 
 The server sees noisy sums. What it makes of them, a winner or a threshold, costs nothing more, and
 nothing that looks at votes makes them cheaper. The maximum of a noisy histogram is not a check,

@@ -63,7 +63,7 @@ class Answers:
 
 
 def times(bought: Bought) -> Times:
-    """Return the number of queries that were paid for, by kind."""
+    """Return the number of charged queries by kind."""
     return {kind: sum(each.queries for each in bought if each.kind is kind) for kind in VoteKind}
 
 

@@ -1,4 +1,4 @@
-"""The journal of a labelling: every outcome is on the disk before anybody sees it.
+"""The journal of a labelling: every outcome is durable before it is shown.
 
 Its first line says what is labelled and how; each other line holds a block of queries with what
 became of it, or a cost that was published.
@@ -25,7 +25,7 @@ FILE = "journal.jsonl"
 """Name of a journal in the output folder of a command."""
 
 Identity = Mapping[str, str | int | float | bool | None]
-"""Settings and fingerprints of inputs, which decide what a labelling asks and pays."""
+"""Settings and digests of inputs that determine a labelling's queries and costs."""
 
 
 class OtherLabellingError(LocalError):
@@ -62,7 +62,7 @@ class LabellingJournal:
 
     @property
     def bought(self) -> tuple[Purchase, ...]:
-        """All votes that were paid for."""
+        """All charged votes."""
         return tuple(each for block in self.blocks for each in block.bought)
 
     @property

@@ -1,4 +1,4 @@
-"""The cost of queries, and the number that a budget buys, before any vote is cast."""
+"""Forecast of a labelling: the cost of queries, and the number a budget covers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_QUERIES = 10**6
 
 @dataclass(frozen=True)
 class Prospects:
-    """A tally that nobody has asked yet.
+    """A tally before any query.
 
     Attributes:
         tally: Tally; its votes are zeros, which no cost here looks at.

@@ -1,4 +1,4 @@
-"""Files that a labelling leaves behind: answers, figures, and a report on their worth.
+"""Output files of a labelling: answers, figures, and a report on their reliability.
 
 Figures are of two kinds. What is *promised* is known before any vote is cast. What was *realised*
 depends on the votes, by what was answered and where it ended: it guarantees nothing, and goes no
@@ -72,7 +72,7 @@ class LabelledQueries:
 
 @dataclass(frozen=True)
 class LabellingResult:
-    """A labelling, and what it was made from.
+    """A labelling with its inputs.
 
     Attributes:
         tally: Tally that was asked.
@@ -260,7 +260,7 @@ _TERMINAL = 80
 
 
 def summary(figures: Mapping[str, Any]) -> list[str]:
-    """Return what a terminal shows: the three costs, the promise first, then what was realised."""
+    """Return the terminal output: the three costs, the guarantee first, then the realised ones."""
     realised = figures["realised"]
     lines = [_whose(figures)]
     titles = dict(zip(_COLUMNS, _COLUMNS, strict=True))
@@ -278,7 +278,7 @@ def summary(figures: Mapping[str, Any]) -> list[str]:
 
 
 def _whose(figures: Mapping[str, Any]) -> str:
-    """Return whom the three costs protect, and in which unit."""
+    """Return a sentence on the unit of the three costs and whom they protect."""
     promised = figures["promised"]
     whom = "" if len(promised["worst"]) == 1 else ", for teachers of the largest weight"
     return f"ε where {UNIT_WORDS[TeacherUnit(promised['unit'])]}{whom}:"
@@ -326,7 +326,7 @@ def report(figures: Mapping[str, Any]) -> str:
 
 
 def _promised(promised: Mapping[str, Any]) -> list[str]:
-    """Return what holds whatever the votes are: the same text for all votes on these queries."""
+    """Return the data-independent part of the report, the same for all votes on these queries."""
     words = UNIT_WORDS[TeacherUnit(promised["unit"])]
     return [
         f"The budget: ε = {promised['epsilon']:g} at δ = {promised['delta']:g}, where {words}.",
@@ -418,7 +418,7 @@ def _sources(figures: Mapping[str, Any]) -> list[str]:
 
 
 def sees(tally: Tally) -> list[str]:
-    """Return what is revealed to whom."""
+    """Return a sentence on what is revealed to whom."""
     if isinstance(tally, Federated):
         return _sees_sums(tally)
     published = "published: for each query its outcome"

@@ -59,7 +59,7 @@ class TeacherCrowd:
 
 @dataclass
 class SumEffort:
-    """Effort of some sums.
+    """Computation and traffic of some sums.
 
     Attributes:
         sums: Number of sums.

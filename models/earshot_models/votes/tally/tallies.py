@@ -1,4 +1,4 @@
-"""The choice of who counts: a curator trusted by all, or secure sums."""
+"""The choice of tally: a trusted curator, or secure sums."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def _read(file: Path) -> LabelHierarchy:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON, in which every name stands once: of two, one would be lost."""
+    """Build a JSON object; refuse repeated names, of which one would be lost."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise InvalidInputError("a class is named twice")

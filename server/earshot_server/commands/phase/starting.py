@@ -55,7 +55,7 @@ from earshot_server.phases.options import (
 _HOUR = 3600.0
 _DAY_HOURS = 24.0
 _Operator = Callable[[], OperatorClient | None]
-"""The server's operator, once somebody asks; None for a dry run where there is no server."""
+"""The server's operator, connected on demand; None for a dry run without a server."""
 _EPSILON = 0.25
 _SHIPPED = ", ".join(SHIPPED_ENCODERS)
 
@@ -121,7 +121,7 @@ _OWN = {
 
 
 def chosen(options: Options) -> str:
-    """Return which kind of phase is to be started.
+    """Return the kind of phase to start.
 
     Returns:
         `SECURE_SUM`, `LOCAL`, `STATISTICS` or `LABELLING`.

@@ -177,7 +177,7 @@ def critic_moved(state: GameState, gradients: Any, settings: GeneratorSettings) 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
 def decoder_moved(state: GameState, own: CriticDraws, settings: GeneratorSettings) -> GameState:
-    """Return the state after a step in which the generator learns to please the critic."""
+    """Return the state after a generator step against the critic."""
 
     def loss(decoder: Decoder) -> jax.Array:
         shown = jax.vmap(decoder)(own.latent) + own.on_sample

@@ -90,7 +90,7 @@ class Checkpoint:
         write_arrays(self._path, header, state)
 
     def erase(self) -> None:
-        """Forget weights and secret; what a disk keeps of an erased file is its owner's concern."""
+        """Erase weights and secret; secure erasure on the disk is its owner's concern."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 

@@ -49,7 +49,7 @@ def checked_clips(clips: NDArray[np.floating], least: int = 2) -> Clips:
 
 
 def digest(clips: Clips) -> str:
-    """Return a name for exactly these clips in this order."""
+    """Return a digest of these clips in this order."""
     whole = hashlib.sha256(repr(clips.shape).encode())
     whole.update(clips.astype("<f4").tobytes())
     return whole.hexdigest()

@@ -88,7 +88,7 @@ def private(epsilon: float, delta: float, unit: str) -> Origin:
 
 
 def refuse_private(origin: Origin) -> None:
-    """Refuse to call training without noise private.
+    """Refuse a private origin for training without noise.
 
     Raises:
         InvalidParametersError: The origin is private.

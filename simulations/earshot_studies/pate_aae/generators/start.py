@@ -1,4 +1,4 @@
-"""A start from public sound: weights that no sensitive clip has moved, and the clips that did.
+"""A start from public sound: pretrained weights, and the public clips they learned from.
 
 The beginning of a private training is published, as far as noise leaves it intact, so it must
 be of public sound alone. It does not change the cost of a training: neighbours begin alike, and
@@ -40,7 +40,7 @@ _FORM = ("network", "width", "latent", "critic_width", "dropout")
 
 
 class NotPublicStartError(InvalidParametersError):
-    """A start that sensitive sound has moved, so that no noise would protect it."""
+    """A start that was trained on sensitive sound, which no later noise can protect."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Start(Generic[Networks]):
 
     @property
     def digest(self) -> str:
-        """Name for exactly these weights and clips, and their share."""
+        """Digest of these weights and clips, and their share."""
         form = f"{self.share!r} {checked.digest(self.clips)} {jax.tree.structure(self.networks)}"
         whole = hashlib.sha256(form.encode())
         for leaf in jax.tree.leaves(self.networks):

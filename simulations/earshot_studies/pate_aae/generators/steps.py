@@ -27,7 +27,7 @@ class DivergedError(InvalidInputError):
 
 
 def all_of(state: Any) -> Any:
-    """Return a state of which every number may be seen."""
+    """Check that a state is finite, and return it."""
     return state
 
 
