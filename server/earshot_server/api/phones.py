@@ -124,7 +124,7 @@ class Phones:
         return Response(status=204)
 
     def _signed(self, limit: int) -> tuple[int, bytes]:
-        """Return the sender of the present request and its body; only a known phone may delay it."""
+        """Return the sender of the present request and its body, late only from a known phone."""
         bodies.check_fields(limit)
         phone = authenticate_phone(self._registry.public_key)
         if not bodies.is_second_look():
