@@ -37,6 +37,9 @@ demo-phones: browser ## let a dozen real pages hear synthesized sound and take p
 
 # ONLY=protocol, or another folder of tests: style, the package's types, and the tests of this folder.
 ifdef ONLY
+ifneq (,$(filter ci test-all,$(MAKECMDGOALS)))
+$(error ONLY is for make test)
+endif
 CHECKS := lint types unit
 else
 CHECKS := browser lint types imports unit

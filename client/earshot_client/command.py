@@ -55,7 +55,7 @@ class SubCommand(NamedTuple):
 
 _WITH_FURTHER_LIBRARIES = (
     *("audioset-ensemble", "audioset-phones", "audioset-privacy", "audioset-student"),
-    "pate-aae",
+    *("noisy-gradients", "pate-aae"),
 )
 """Studies that need JAX or librosa."""
 

@@ -106,6 +106,12 @@ def test_the_version_is_shown() -> None:
             "earshot reproduce needs jax, not installed here: "
             "{simulations,models,server,tables,dev}",
         ),
+        (
+            ("optax",),
+            ("reproduce", "noisy-gradients", "--help"),
+            "earshot reproduce needs optax, not installed here: "
+            "{simulations,models,server,tables,dev}",
+        ),
         (("flask",), ("serve",), "earshot serve needs flask, not installed here: {server}"),
     ],
 )

@@ -49,6 +49,8 @@ class Changes:
     def __init__(self, root: Path, since: str = "") -> None:
         self._root = root
         self._base = self._commit(since) if since else self._found()
+        if since and not self._base:
+            raise SystemExit(f"--since={since}: git knows no such commit")
 
     def __str__(self) -> str:
         if not self._base:
@@ -61,7 +63,7 @@ class Changes:
             paths = (path for path in self._root.rglob("*") if path.is_file())
             inside = (path.relative_to(self._root) for path in paths)
             return sorted(path.as_posix() for path in inside if not path.parts[0].startswith("."))
-        names = self._git("diff", "--name-only", "--no-renames", self._base)
+        names = self._git("diff", "--relative", "--name-only", "--no-renames", self._base)
         return sorted({*names.splitlines(), *self._untracked()})
 
     def lines(self, texts: Mapping[str, str]) -> dict[str, set[int]]:
@@ -75,7 +77,8 @@ class Changes:
             return whole
         changed = {path: whole[path] for path in self._untracked() if path in whole}
         path = ""
-        for line in self._git("diff", "--unified=0", self._base, "--", *texts).splitlines():
+        plain = ("--relative", "--unified=0", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/")
+        for line in self._git("diff", *plain, self._base, "--", *texts).splitlines():
             if line.startswith("+++ "):
                 path = line.removeprefix("+++ b/")
             elif found := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):

@@ -153,3 +153,18 @@ def test_every_folder_of_tests_tests_a_folder() -> None:
     root = Path(__file__).parents[2]
     assert {path.parent.name for path in root.glob("tests/*/test_*.py")} == {*FOLDERS}
     assert all((root / folder).is_dir() for folder in FOLDERS.values())
+
+
+def test_a_commit_that_git_does_not_know_is_refused(repository: Repository) -> None:
+    repository.commit("first")
+    with pytest.raises(SystemExit, match="--since=frist: git knows no such commit"):
+        Changes(repository.root, "frist")
+
+
+def test_a_tree_within_another_repository_and_any_settings_of_diff(repository: Repository) -> None:
+    first = repository.commit("tree/first.py", ago=3 * DAY)
+    repository.git("config", "diff.noprefix", "true")
+    repository.commit("tree/first.py", text="one\ntwo\n")
+    found = Changes(repository.root / "tree", first)
+    assert found.files() == ["first.py"]
+    assert found.lines({"first.py": "one\ntwo\n"}) == {"first.py": {2}}

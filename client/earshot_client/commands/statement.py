@@ -62,7 +62,7 @@ def _rows(ledger: Ledger) -> list[tuple[str, ...]]:
     for entry in ledger.export():
         release = entry["phase"], entry["step"]
         about[release] = (
-            entry["day"] or "unknown",
+            entry["day"],
             entry["phase"][:8],
             entry["step"],
             entry["mechanism"],

@@ -25,7 +25,7 @@ export function summaryOf(ending: Ending): Summary {
   }
   if (ending.type === "statistics") {
     const { label_names: names, contacts, p_values: chances } = ending;
-    // Without p-values nothing was tested, so that all of it may be noise.
+    // Where the server left out a p-value, the count may be noise.
     const clear = names.flatMap((name, at) =>
       (chances[at] ?? 1) <= LEVEL ? [[name, contacts[at]!] as const] : [],
     );

@@ -57,7 +57,8 @@ def budget(
 
     Args:
         hierarchy: JSON file of classes, and for each the choices that polls offer.
-        unit: Unit that is protected; by default a phone, with --discovery local a recording.
+        unit: Unit that is protected, which --epsilon is meant for; by default a phone, with
+            --discovery local a recording.
         any_delta: Accept a δ of 1/phones or more.
     """
     route = asked.discovery or Discovery.SECURE_SUM

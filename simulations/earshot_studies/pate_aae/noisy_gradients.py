@@ -75,7 +75,7 @@ SETTINGS = (
     RequestedTraining(10.0, 450, 64, 1000),
     RequestedTraining(100.0, 1800, 90, 500),
 )
-"""Spoken digits of four speakers and of one, as `earshot pate generate` trains."""
+"""Spoken digits of four speakers and of one, as generators of the study are trained."""
 
 
 @dataclass(frozen=True)
