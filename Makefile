@@ -54,7 +54,7 @@ test: $(CHECKS) ## everything a change must pass
 ci: COUNTED := $(COUNTED_TESTS)
 ci: $(CHECKS) ## what .ci/run adds to it: coverage, and slow tests and mutants of what changed lately
 	$(COVERAGE)
-	PYTHONPATH=tests $(V)/python -m support.changed --minutes=6 --since=$(SINCE) -- $(PYTEST)
+	PYTHONPATH=tests $(V)/python -m support.changed --minutes=5 --since=$(SINCE) -- $(PYTEST)
 	$(MAKE) mutants WHICH='--changed --since=$(SINCE) --minutes=3'
 	$(TIMES)
 

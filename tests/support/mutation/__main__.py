@@ -13,7 +13,7 @@ from support.mutation.operators import NAMED
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
-    parser.add_argument("--minutes", type=float, help="after which no mutant begins")
+    parser.add_argument("--minutes", type=float, help="of judging, after which no mutant begins")
     parser.add_argument("--changed", action="store_true", help="on lines that changed lately")
     parser.add_argument("--since", default="", help="commit; by default see support/changed.py")
     parser.add_argument("--count", type=int, default=1900, help="mutants, of the named kinds all")

@@ -121,7 +121,7 @@ class Mutation:
         """Judge and print; the exit status.
 
         Args:
-            minutes: how long at most, tests without a mutant included.
+            minutes: how long mutants are judged at most; tests without a mutant come on top.
             count: mutants at most, of the named kinds all.
             only: pattern of the paths to look at.
             kinds: pattern of the names of kinds to look at.
@@ -144,7 +144,9 @@ class Mutation:
         for files in self._rounds(changed):
             if not (left := [each for each in chosen if each.key not in known]):
                 break
+            begun = time.monotonic()
             self._baseline(files)
+            end += time.monotonic() - begun
             self._judge(left, end, files)
             known = self._known(chosen)
             if time.monotonic() >= end:
