@@ -105,6 +105,7 @@ def alarmed_answer(path: Path, operators: Operators, task: Task, seconds: float)
 # ------------------------------------------------------------------------------------------ kills
 
 
+@pytest.mark.slow
 def test_killed_at_any_write_of_an_answer_it_gives_the_undisturbed_one(tmp_path: Path) -> None:
     """One helper has all the sums: what a kill leaves behind is gone before the next."""
     operators, task, told = after_the_window(tmp_path)
@@ -240,6 +241,7 @@ def test_a_key_is_kept_whole_before_its_record(tmp_path: Path) -> None:
     assert named < on_disk < written
 
 
+@pytest.mark.slow
 def test_killed_at_any_write_of_an_offer_no_key_is_left_and_the_sum_can_be_had(
     tmp_path: Path,
 ) -> None:

@@ -127,6 +127,7 @@ def test_a_training_begins_with_the_weights_of_its_start(
     assert same_bits(begun.average, start.networks.decoder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS[:2], ids=lambda system: system.name)
 def test_noise_and_batches_are_what_they_would_be_without_a_start(
     system: System, monkeypatch: pytest.MonkeyPatch
