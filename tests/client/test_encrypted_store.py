@@ -65,6 +65,12 @@ def test_the_file_keeps_everything_and_is_for_its_owner_only(path: Path) -> None
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
+def test_a_new_file_has_the_schema_of_the_first_release(path: Path) -> None:
+    """Another number takes a migration, and a test of files that 0.1.0 wrote."""
+    open_file(path).close()
+    assert rows_of(path, "PRAGMA user_version") == [(1,)]
+
+
 def test_embeddings_of_128_numbers_are_the_default(tmp_path: Path) -> None:
     with contextlib.closing(EncryptedStore(tmp_path / "store", KEY)) as store:
         assert store.recordings()[0].shape == (0, 128)
