@@ -19,9 +19,7 @@ import earshot_protocol
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 
-LIBRARIES = (
-    *("ai-edge-litert", "librosa", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr"),
-)
+LIBRARIES = ("ai-edge-litert", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr")
 """Libraries whose arithmetic and random streams affect figures."""
 
 
