@@ -45,7 +45,7 @@ _LOOSE = 1.1
 
 
 def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
-    """Return everything that was found, in plain types; infinity is a word."""
+    """Return all results in plain types; infinity becomes the string `infinite`."""
     return {
         "passed": all(result.passed for result in results),
         "seconds": round(seconds, 1),
@@ -90,7 +90,7 @@ def check_row(check: Check) -> tuple[str, ...]:
 
 
 def measured(finding: Finding) -> str:
-    """Return the measurement: a number, or a lower bound where nothing more is known."""
+    """Format the measured ε: a number, or a lower bound if the upper one is not close."""
     low, high = finding.measured.low, finding.measured.high
     sign = "≥ " if high > _LOOSE * low + _LOOSE - 1 and math.isfinite(low) else ""
     return sign + number(finding.measured.low)
@@ -104,7 +104,7 @@ def number(value: float) -> str:
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print tables: for each role one of findings and one of checks."""
+    """Print two tables for each role, of findings and of checks, and the summary."""
     from rich.console import Console
 
     console = Console()
