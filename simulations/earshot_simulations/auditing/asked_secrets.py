@@ -79,9 +79,9 @@ def audit_asked(
                 public.append(report.sealed[:KEY_BYTES])
     again = len(secrets) - len(set(secrets))
     if again:
-        missing["secrets of their own"] = again
+        missing["unique secrets"] = again
     if len(set(public)) < len(public):
-        missing["keys of their own"] = len(public) - len(set(public))
+        missing["unique keys"] = len(public) - len(set(public))
     said = ", ".join(f"{count} without {what}" for what, count in missing.items())
     yield Check(
         f"{name}: secrets that phones draw",
@@ -108,7 +108,7 @@ def _missing_of_keys(answer: SharedKeys, secrets: list[bytes], threshold: int) -
 def _missing_of_report(
     report: PhoneReport, task: SendReport, secrets: list[bytes], seen: WatchedSum, number: int
 ) -> Iterator[str]:
-    """Yield the secrets that a report, the `number`-th of its sum, was made without drawing."""
+    """Yield the secrets that a phone did not draw for its report, at `number` in its sum."""
     if task.offer is None:
         return
     offer, key = task.offer.offer, X25519PrivateKey.from_private_bytes(seen.key)

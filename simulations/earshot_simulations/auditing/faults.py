@@ -176,7 +176,7 @@ def label_faults() -> Iterator[Result]:
         (finer, {"bounded": by_length}, "sums of choices over their own norm", Unit.RECORDING),
         (finer, {"bounded": without_labels_alone}, "labels alone that count once", Unit.RECORDING),
         (finer, {"bounded": by_labels}, "choices that do not count in the norm", Unit.PHONE),
-        (split, {"bounded": by_kind}, "kinds of sound, each over a norm of its own", Unit.PHONE),
+        (split, {"bounded": by_kind}, "kinds of sound, each over its own norm", Unit.PHONE),
         (split, {"_kinds": by_most}, "recordings of a phone, all of one kind", Unit.RECORDING),
     ):
         part = parameters.plan().part(LABELS)
@@ -419,7 +419,7 @@ def careless_phones() -> Iterator[Check]:
         return Careless(**vars(policy))
 
     for words, name, crowd in (
-        ("offers that nobody compares", _OPERATED, AuditedPhones(policy=careless)),
+        ("offers that are not compared", _OPERATED, AuditedPhones(policy=careless)),
         ("a phone that keeps no ledger", _POINTS, AuditedPhones(store=Unwritten)),
         ("a phone that keeps no ledger", _OPERATED, AuditedPhones(store=Unwritten)),
     ):
@@ -447,7 +447,7 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
     yield from Labels(words, _BINARY, (25.0,), runs=half, teachers=_TEACHERS).findings()
     yield drawn_labels("half the noise", _BINARY, _TEACHERS, 5 * trials, seed, half)
     checked = BinaryRule(sigma=40.0, threshold=38.0, check_sigma=2.0)
-    words = "a check that nobody pays for: 20 labels"
+    words = "an unpaid check: 20 labels"
     case = Labels(words, checked, (38.0,), pays_check=False, teachers=_TEACHERS)
     yield from case.findings()
     yield from free_check()
@@ -491,7 +491,7 @@ def unpaid_check() -> Iterator[Finding]:
     """Charge answers alone, as if checks revealed nothing (Mühl 2021, 4.2.2)."""
     rule = ConfidentRule(sigma=6.0, threshold=36.0, check_sigma=6.0)
     votes = (36, 2, 2)
-    words = f"{Winners.queries} checks that nobody pays for, T = 36, σ₁ = 6, votes 36/2/2"
+    words = f"{Winners.queries} unpaid checks, T = 36, σ₁ = 6, votes 36/2/2"
     case = Winners(words, rule, votes, methods=(Method.EXACT,), pays_check=False)
     return case.findings()
 

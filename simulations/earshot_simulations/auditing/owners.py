@@ -84,6 +84,6 @@ def _within(
         "every owner's ε at most its own",
         f"{worst:.3g} of it at most",
         worst <= 1.001,  # room for a grid of orders instead of the best order
-        "every query's check and answer by the weights that were cast, composed anew",
+        "checks and answers of all queries at the weights that were cast, composed again",
         f"{power.EXACTLY} beyond .1 %",
     )

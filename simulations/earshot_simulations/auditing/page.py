@@ -26,8 +26,8 @@ _WORDS = {
         "detect with a probability of at least .99."
     ),
     AuditRole.FAULT: (
-        "An audit that never fails may be unable to. So each of these was broken on purpose, in a "
-        "way in which such systems have been broken before, and the audit must detect it."
+        "An audit that never fails may be unable to. So each of these was broken on purpose, as "
+        "such systems have been broken before, and the audit must detect it."
     ),
 }
 

@@ -57,7 +57,12 @@ def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Re
 
 
 def worst_runs(mechanism: Runs, recordings: int) -> tuple[Numbers, Numbers]:
-    """Return the laws of the outcome of the worst runs, on neighbours this many recordings apart."""
+    """Return the laws of the outcome of the worst runs, on two neighbours.
+
+    Args:
+        mechanism: Mechanism of the runs.
+        recordings: Recordings by which the neighbours differ.
+    """
     if isinstance(mechanism, BestLaplaceLloyd):
         pairs = _pure_runs(mechanism.epsilon * recordings / 3)
     else:

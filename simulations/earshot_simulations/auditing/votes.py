@@ -178,7 +178,7 @@ def _contribution(
 
 
 def _sent(part: SecureSum, parameters: LabellingParameters, answers: Sequence[str | None]) -> bytes:
-    """Return the input that a phone without budget sends; one that names a fault if it pays."""
+    """Return the input that a phone without budget sends; its answers and costs if it pays."""
     phase = part.name.encode().ljust(16)
     phone = Phone(
         MemoryStore(),

@@ -214,7 +214,7 @@ class WatchedOperators:
     def _source(
         of_sum: Callable[[int], RandomBytes], begun: Callable[[], int]
     ) -> tuple[RandomBytes, dict[int, Noted]]:
-        """Return a source of noise that switches to a new one in every sum, and the record of those."""
+        """Return a source that switches to a new one in every sum, and the records of these."""
         sources: dict[int, Noted] = {}
 
         def random(size: int) -> bytes:

@@ -20,23 +20,23 @@ ROLES = {
 
 TITLES = {
     "ballot-sum": "Votes and histograms, added up by a secure sum or by two operators",
-    "vector-sum": "Sums of what phones heard, and of their labels, by either",
-    "vote-sum": "Votes on samples, and who agrees, by either",
+    "vector-sum": "Sums of vectors by cell and by label, added up by either",
+    "vote-sum": "Votes on samples, and their checks, added up by either",
     "dp-lloyd": "Clustering on a phone, with Laplace noise",
     "spherical-dp-lloyd": "Clustering on a phone, with Gaussian noise",
     "private-runs": "The best of several clusterings on a phone",
-    "selection": "Which centroids a phone publishes",
+    "selection": "Selection of the centroids that a phone publishes",
     "teachers-votes": "Votes of teachers, tallied by real secure sums",
     "several-winners": "Votes with several winners, by a curator",
     "thresholds": "Votes against thresholds, by a curator and by secure sums",
     "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
-    "published-costs": "Costs that look at votes, as they are published",
+    "published-costs": "Published data-dependent costs",
     "phases": "Whole phases, all of their steps together",
     "whole-phones": "Whole phones through whole phases: their noise, and their ledgers",
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",
     "two-operators": "The noise of two operators, in real sums",
-    "proved-ballots": "What either operator sees of a proved ballot",
+    "proved-ballots": "Each operator's view of a proved ballot",
     "faults": "Broken on purpose",
 }
 """Descriptions of subjects, by the names that select them."""

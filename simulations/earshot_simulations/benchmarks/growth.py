@@ -1,4 +1,7 @@
-"""The growth of figures with the crowd: fitted over measured sizes, extrapolated to a larger one."""
+"""The growth of figures with the crowd: fitted over measured sizes, and extrapolated.
+
+A fit over few sizes is uncertain; an extrapolation is labelled as one.
+"""
 
 from __future__ import annotations
 

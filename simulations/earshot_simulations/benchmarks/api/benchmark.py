@@ -47,8 +47,8 @@ from earshot_simulations.workers import spawned
 _PATIENCE = 3600.0
 _PERCENTILES = (50, 95, 99)
 _SPARE = 0.01
-"""Fraction of phones that may be missing beyond those that vanish: on a busy machine a phone may be
-too late for a step, which must not end the phase. A real operator would plan such a reserve, too."""
+"""Fraction of phones that may be missing beyond those that vanish: a phone that is late on a
+busy machine must not end the phase. A real operator would plan such a reserve, too."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def benchmark(
         beside: Returns, from the server's address, a context to keep open while the phones run.
 
     Returns:
-        Figures by name; the names state the units.
+        Figures by name; the names state the units, `_mb` is MiB.
 
     Raises:
         BenchmarkError: The server does not start, or the phase does not end.
