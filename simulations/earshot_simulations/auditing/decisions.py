@@ -185,7 +185,7 @@ class _Proposing:
     Args:
         read: Digits of the proposals' sampler.
         sigma: Parameter σ.
-        tried: Values to propose first; by default, words in steered positions.
+        tried: Values to propose first; by default, proposals come from steered words.
         other: Value to propose after these, which is accepted.
         above: Whether the words for tried values are just too large to accept them, instead of
             just small enough.

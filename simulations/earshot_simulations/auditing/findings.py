@@ -113,7 +113,7 @@ class Finding:
 
     @property
     def passed(self) -> bool:
-        """Whether this is as it should be: a planted fault must exceed, nothing else may."""
+        """Whether the finding is as required: a planted fault must exceed, nothing else may."""
         return self.exceeds == (self.role is AuditRole.FAULT)
 
     @property
@@ -150,7 +150,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether this is as it should be: a planted fault must not hold, all else must."""
+        """Whether the check is as required: a planted fault must not hold, all else must."""
         return bool(self.held) == (self.role is not AuditRole.FAULT)
 
     @property

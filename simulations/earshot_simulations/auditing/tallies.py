@@ -2,7 +2,7 @@
 
 The cost of a sum is computed exactly, from the teachers' noise shares and ballots. Real sums are
 also run, with every query as one trial: the server's noisy counts must not distinguish neighbouring
-votes better than is proven, must have the claimed noise, and the noises of votes and checks must be
+votes better than is proven and must have the claimed noise; the noises of votes and checks must be
 independent.
 """
 

@@ -106,7 +106,7 @@ def worst_transcripts(
 
 
 def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, list[str]]]:
-    """Yield recordings whose last one moves a sum of labels the farthest, if correct or faulty.
+    """Yield recordings whose last one moves a correct or faulty sum of labels as far as possible.
 
     All lie along two axes or close to one, so few numbers differ.
     """

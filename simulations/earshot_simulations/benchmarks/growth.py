@@ -69,7 +69,7 @@ def growth(phones: Sequence[float], figures: Sequence[float]) -> Growth:
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """Estimated cost of a phase: a phone's grows with k, the server's also with their number.
+    """Estimated cost of a phase: a phone's grows with k, the server's also with the crowd.
 
     Attributes:
         phones: Phones of the estimated phase.

@@ -75,7 +75,7 @@ def benchmark(
     for settings in each:
         settings.check()
     run = measure or _in_a_process_of_its_own
-    # The engine is no setting of a sweep's phase, but matters to a measurement.
+    # A sweep's key omits the engine, which matters to a measurement.
     phases = [Phase(Measure(f"{_MEASURE}, {settings.engine}", run), settings) for settings in each]
     with TemporaryFolder("bench") as folder:
         file = kept or folder.path / "phases.jsonl"

@@ -169,7 +169,7 @@ class EnvironmentFindings(PhaseFindings):
         label_names: Equivalence classes that phones vote for, L of them; label i names scene i.
         points: Sample of the phones' points, float32 (m, d).
         scenes: True scene of each point, int (m,).
-        global_centroids: Places found, centroids or cells, float32 (g, d).
+        global_centroids: Places found, centroids or prototypes, float32 (g, d).
         top: Indices of the kept places, int (t,).
         labels: Label of each kept place, int (t,); -1 for an unnamed one.
         name_p_values: P-value of each kept place's label, under noise alone.
@@ -344,7 +344,7 @@ class EnvironmentFindings(PhaseFindings):
 
     @abstractmethod
     def count(self) -> str:
-        """Return the numbers of found, kept and named places, as text."""
+        """Return the counts of places by outcome, as text."""
 
     @abstractmethod
     def steps(self, frame: plane.Frame) -> tuple[Pictured, ...]:

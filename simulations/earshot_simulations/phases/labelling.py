@@ -204,7 +204,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
     Attributes:
         samples: Recordings to label, none of which a phone has heard (B).
         epsilon: Budget ε of the phase, for a phone of weight 1.
-        policy: Policy that phones agree to.
+        policy: Policy of phones.
     """
 
     phones: int = 1000

@@ -149,7 +149,7 @@ class EngineChoice(enum.StrEnum):
 
 
 class PolicyChoice(enum.StrEnum):
-    """Policies that phones agree to."""
+    """Policies of phones."""
 
     DEFAULT = "default"
     """The default policy of phones."""
@@ -538,7 +538,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
 
     @property
     def counts(self) -> discovery_budget.CellCounts:
-        """Numbers of cells at the start of a discovery by secure sums, and at most.
+        """Numbers of cells that a discovery by secure sums starts with, and may grow to.
 
         Raises:
             InvalidParametersError: A number of cells, or ε or δ, is out of range.
@@ -728,7 +728,8 @@ def _check_sound(settings: Settings) -> None:
     """Check that an encoder has sound, and that an address is one of a Ray cluster.
 
     Raises:
-        InvalidParametersError: An encoder or address has no use, or an address is not HOST:PORT.
+        InvalidParametersError: An encoder is given for points, an address without Ray, or an
+            address is not HOST:PORT.
     """
     if settings.encoder is not None and settings.data == BLOBS:
         raise InvalidParametersError(

@@ -18,7 +18,7 @@ class LogMelStatistics:
     They are centred and scaled to unit variance by the statistics of the first embedded sound, so
     that later sound is on the same scale; and then scaled to unit length, as embeddings are.
 
-    They describe sound at 8 kHz, also beside encoders of other rates.
+    They describe sound at 8 kHz, regardless of other encoders' rates.
     """
 
     name = "log-mel statistics"

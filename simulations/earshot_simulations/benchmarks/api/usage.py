@@ -46,7 +46,7 @@ class Usage:
         self._thread.join()
 
     def figures(self) -> dict[str, float]:
-        """Return CPU seconds of living processes since their start, and peak memory in MiB, by group."""
+        """Return living processes' CPU seconds and all processes' peak memory in MiB, by group."""
         memory = {name: sum(peaks.values()) for name, peaks in self._peaks.items()}
         memory[DATABASE] = self._shares
         return {f"{name}_cpu_seconds": seconds for name, seconds in self._cpu.items()} | {
