@@ -366,7 +366,7 @@ class CrowdSettings:
         corrupted: Fraction of phones that an adversary may control (γ); noise and graph allow for
             it.
         summation: Summation of ballots: real; ideal, plain addition without cryptography;
-            two-operators; or two-operators-proved, with proofs that ballots are valid.
+            two-operators; or, on the local route, two-operators-proved, with proofs of ballots.
         jobs: Processes of this machine.
         seed: Seed for everything except keys.
     """
