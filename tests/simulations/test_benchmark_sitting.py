@@ -71,14 +71,14 @@ def test_the_report_says_what_failed_what_is_wrong_and_what_noise_has_to_do_with
         "| labels: report | 3.2 | 11 |",
         "| gathering | 40.0 | 11 joined |",
         "1 of 3 are right, sport wrong",
-        "hardly heard over the noise",
+        "The noise that protects each page hides most",
         "11 phones cannot learn anything here",
         "1 pages failed, the first ones: page 3 at café: Timeout",
         "1 pages refused by least_phones",
     ):
         assert words in said
     all_right = FIGURES | {"right": FIGURES["places"], "named": FIGURES["places"], "wrong": []}
-    assert "over the noise" not in table(all_right)
+    assert "noise" not in table(all_right)
     assert "3 of 3 are right." in table(all_right)
 
 

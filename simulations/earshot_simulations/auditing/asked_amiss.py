@@ -1,7 +1,7 @@
 """Requests of a hostile server, which phones and helpers must refuse.
 
-A sum tells what it should because of what nobody does: a phone reports once, under the offer of its
-own task, and a helper adds up one list, in which each report stands once.
+A sum reveals its total alone if each phone reports once, under the offer of its own task, and the
+helper adds up a single list that holds each report once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Tried(NamedTuple):
     """One hostile request, with its outcome.
 
     Attributes:
-        what: The question in words.
+        what: Description of the request.
         refused: Whether it was refused.
     """
 
@@ -75,15 +75,15 @@ def refusals_check(case: str, tried: Iterable[Tried], who: str) -> Check:
     """Check that everything was refused.
 
     Args:
-        case: Place of the questions, in words.
-        tried: Questions and answers.
-        who: Party that was asked, in words.
+        case: Description of the phase or sum.
+        tried: Requests and their outcomes.
+        who: Name of the party that received them.
     """
     tries = list(tried)
     taken = sorted({each.what for each in tries if not each.refused})
     return Check(
         f"{case}: what {who} refuses",
-        "whatever would tell more than the sum",
+        "all that would reveal more than the sum",
         f"not {', '.join(taken)}" if taken else f"{len(tries)} of {len(tries)}",
         bool(tries) and not taken,
         f"{', '.join(sorted({each.what for each in tries}))}",
@@ -101,9 +101,9 @@ def ask_amiss(
 
     Args:
         phone: The phone.
-        store: Its store, which is put back where the phone answers.
-        task: Task that it will be given.
-        operators: Operators of its sums, which may sign anything.
+        store: Its store; every change to it is rolled back.
+        task: The task that it will be given.
+        operators: Operators of its sums, which sign any offer here.
     """
     if not isinstance(task, SumPartTask):
         return
@@ -128,8 +128,8 @@ def ask_again(
 
     Args:
         phone: The phone.
-        parameters: Parameters of the phase, which is not over.
-        tasks: Tasks that it was given in this phase.
+        parameters: Parameters of the phase, which is still running.
+        tasks: Tasks that it has received in this phase.
         operators: Operators of its sums.
     """
     for task in tasks:
@@ -159,7 +159,7 @@ def _new_sum(task: SumPartTask, parameters: Parameters, operators: WatchedOperat
     sum_id, agreed = os.urandom(16), opening.offer.offer.parameters
     leader = operators.keys(sum_id, agreed, os.urandom, task.told(parameters))
     offered = _offered(leader, operators).task_for(task.index)
-    del operators.sums[sum_id]  # nobody reports to it, or should
+    del operators.sums[sum_id]  # no phone may report to it
     return offered
 
 
@@ -231,7 +231,7 @@ def _halved(noise: NoiseOfOperators) -> NoiseOfOperators:
 
 
 def _signed(offer: Offer, changes: dict[str, Any], operators: WatchedOperators) -> SignedOffer:
-    """Return another offer that both operators have signed, whoever it names."""
+    """Return a changed offer, signed by both operators whatever keys it names."""
     other = msgspec.structs.replace(offer, **changes)
     digest = other.digest()
     return SignedOffer(
@@ -252,10 +252,10 @@ def list_refusals(
     operators: AuditedOperators = PRODUCT,
     tolerant: Callable[[WatchedOperators], Answering] = lambda watched: watched.answer,
 ) -> Check:
-    """Check that a helper adds up one list alone, and no report twice.
+    """Check that a helper adds up only one list, and no report twice.
 
     Args:
-        case: The sum in words.
+        case: Description of the sum.
         parameters: Parameters of the sum.
         operators: Operators, with a fault where one is planted.
         tolerant: Returns the helper of these operators, or a faulty one.
@@ -288,7 +288,7 @@ def list_refusals(
         tried("a list for another offer", UnknownSumError, entries, offer=os.urandom(32)),
         tried("a list without a signature", MalformedMessageError, entries, signature=bytes(64)),
     ]
-    with contextlib.suppress(AnsweredError):  # where a list before was answered
+    with contextlib.suppress(AnsweredError):  # if a faulty helper answered one of those lists
         answer(task)
     after = [
         tried("a second list of one report less", AnsweredError, entries[:-1]),

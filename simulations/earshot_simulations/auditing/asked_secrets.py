@@ -1,8 +1,8 @@
 """Every secret that phones draw in whole phases, answer by answer, and its use.
 
-A secret protects a phone if the operating system made all of it for this one use. So whatever an
-answer rests on is worked out from the answer, with the keys of the audit's own operators, and must
-be found whole among the bytes that the phone was given for this answer and for no other.
+A secret protects a phone only if the operating system drew all of it for a single use. So the
+secrets of each answer are recovered with the keys of the audit's own operators, and each must be
+among the bytes that the phone drew for that answer, and for no other.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _NONCE_BYTES, _LEAST = 12, ID_BYTES
 
 
 class SecretsOfAnswer(NamedTuple):
-    """Random bytes that a phone asked of the operating system for one answer.
+    """Random bytes that a phone requested from the operating system for one answer.
 
     Attributes:
         task: Task that it answered.
         answer: Its answer.
-        secrets: Random bytes that it was given, but for its noise.
+        secrets: Random bytes that it received, without those of its noise.
     """
 
     task: Task
@@ -52,9 +52,9 @@ def audit_asked(
     """Check the secrets of phones in phases.
 
     Args:
-        name: Phase in words.
-        asked: Random bytes that phones asked of the operating system, answer by answer.
-        sums: Sums of operators, by their identifiers.
+        name: Name of the phase.
+        asked: Random bytes that phones requested, answer by answer.
+        sums: Sums of the audit's operators, by identifier.
     """
     answers = list(asked)
     reports: Counter[bytes] = Counter()
@@ -79,22 +79,22 @@ def audit_asked(
                 public.append(report.sealed[:KEY_BYTES])
     again = len(secrets) - len(set(secrets))
     if again:
-        missing["secrets of their own"] = again
+        missing["unique secrets"] = again
     if len(set(public)) < len(public):
-        missing["keys of their own"] = len(public) - len(set(public))
+        missing["unique keys"] = len(public) - len(set(public))
     said = ", ".join(f"{count} without {what}" for what, count in missing.items())
     yield Check(
         f"{name}: secrets that phones draw",
         "each whole from the operating system, and used once",
         said or f"{len(secrets)} secrets, {len(public)} keys",
         not missing,
-        f"{len(answers)} answers of real phones, and what each asked for",
+        f"{len(answers)} answers of real phones, and the bytes drawn for each",
         power.EXACTLY,
     )
 
 
 def _missing_of_keys(answer: SharedKeys, secrets: list[bytes], threshold: int) -> Iterator[str]:
-    """Yield what a phone did not ask for before it shared its keys."""
+    """Yield the random bytes that a phone should have drawn to share its keys, and did not."""
     sizes = Counter(map(len, secrets))
     if sizes[KEY_BYTES] < 2:
         yield "a seed and a lock"
@@ -108,7 +108,7 @@ def _missing_of_keys(answer: SharedKeys, secrets: list[bytes], threshold: int) -
 def _missing_of_report(
     report: PhoneReport, task: SendReport, secrets: list[bytes], seen: WatchedSum, number: int
 ) -> Iterator[str]:
-    """Yield what a phone did not ask for before it reported; it was the sum's nth to do so."""
+    """Yield the secrets that a phone did not draw for its report, at `number` in its sum."""
     if task.offer is None:
         return
     offer, key = task.offer.offer, X25519PrivateKey.from_private_bytes(seen.key)

@@ -25,7 +25,7 @@ from earshot_simulations.auditing.samplers import discrete_gaussian_law, discret
 STEP = 1e-5
 _DOUBT = 1e-13
 _CONVOLVED = Technique(EXACT, "exact: shares as their sampler draws them, convolved")
-_WHOLE = Technique(EXACT, "exact: the law of the noise, which operators' draws are held against")
+_WHOLE = Technique(EXACT, "exact: the law of the noise, against which operators' draws are tested")
 
 
 class SeenNoise(NamedTuple):
@@ -82,7 +82,7 @@ def _both_law(noise: NoiseOfOperators) -> Law:
 def noise_law(mechanism: SumMechanism, shares: int) -> Law:
     """Return the law of the noise that phones add to one entry, read from their sampler."""
     law = share_law_of(mechanism).times(shares)
-    # Beyond that, a law that was convolved by Fourier transforms holds their rounding errors alone.
+    # Tails below the doubt are rounding errors of Fourier transforms alone.
     return law if law.doubt < _DOUBT else law.trimmed(law.doubt)
 
 
@@ -103,7 +103,7 @@ def audit_ballots(
     Args:
         step: Name of the private step.
         mechanism: Mechanism of the vote.
-        differences: Differences of neighbours, as phones' own code makes them.
+        differences: Differences of neighbours, computed by phones' own code.
         parameters: Parameters of the phase.
     """
     if mechanism.honest_survivors is not None:

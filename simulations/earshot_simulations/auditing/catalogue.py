@@ -122,7 +122,7 @@ def audit(
 
 
 def check(name: str | None) -> None:
-    """Refuse a name that no subject has.
+    """Check that a subject has this name.
 
     Raises:
         InvalidParametersError: No subject has that name; the error lists them.

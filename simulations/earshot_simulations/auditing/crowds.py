@@ -1,7 +1,7 @@
 """Noise of a crowd, by the audit's own count of the guaranteed phones.
 
-That count, n' = ⌈(1 − ρ − γ) n⌉, is worked out here from n, ρ and γ alone, in the decimal digits
-in which people write them: an audit that took it from the product would believe whatever it says.
+That count, n' = ⌈(1 − ρ − γ) n⌉, is computed here from n, ρ and γ alone, in exact decimals: an
+audit that took it from the product could not find an error in it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from earshot_simulations.auditing.findings import Check
 from earshot_simulations.auditing.laws import share_law_of
 
 _SHORT = 1e-6
-"""Share of the declared variance that rounding may take."""
+"""Share of the declared variance that may be lost to rounding."""
 _CROWDS = ((400, 0.25, 0.05, 400), (500, 0.05, 0.05, 500), (1001, 0.1, 0.07, 800))
 """Crowds beside those of the audited phases: n, ρ, γ and the noise crowd."""
 
@@ -56,8 +56,8 @@ def noise_check(case: str, sums: Mapping[int, SumMechanism]) -> Check:
     """Check that sums have the variance that is accounted for, if n' phones add their noise.
 
     Args:
-        case: Sum in words.
-        sums: Sums by n', as the audit counts it.
+        case: Description of the sum.
+        sums: Mechanisms of the sum by n', as the audit counts it.
     """
     found = min(
         shares * share_law_of(each).variance / _declared(each) for shares, each in sums.items()
@@ -74,7 +74,7 @@ def noise_check(case: str, sums: Mapping[int, SumMechanism]) -> Check:
 
 
 def _declared(mechanism: SumMechanism) -> float:
-    """Return the variance of the noise, by the event that a phone's ledger has."""
+    """Return the variance of the noise, by the event in a phone's ledger."""
     event: Any = mechanism.event(Unit.PHONE)
     if isinstance(event, DiscreteLaplaceSum):
         ratio = math.exp(-1 / event.scale)

@@ -1,11 +1,11 @@
 """The law of an operator's noise, tails included, read from its sampler's use of random words.
 
-Draws show no tail that is rarer than they are many. But a sampler is a function of random words,
-and words can be chosen. Discrete Laplace noise adds up binary digits, each decided by a word of its
-own: bisection finds the word at which a digit turns. Discrete Gaussian noise is proposed by such
-noise, and a further word decides on each proposal: it is tried with words on either side of the
-one at which the definition turns. Whatever cuts a tail, weakens an entry or draws otherwise shows
-at once, since no value can be wanted that these words do not lead to.
+N draws cannot show a tail much rarer than 1/N. But a sampler is a function of random words, and
+words can be chosen. Discrete Laplace noise adds up binary digits, each decided by its own word:
+bisection finds the word at which a digit flips. Discrete Gaussian noise rejects some proposals of
+Laplace noise, each by a further word: it is tried with words just below and just above the
+threshold of the definition. A cut tail, a weakened entry or any other law then shows with
+certainty, however rare its values are.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from earshot_simulations.auditing.laws import Sampler
 from earshot_simulations.auditing.streams import LARGEST_WORD, WORD_BITS, Words, steered_words
 
 REACH = 9.0
-"""Deviations up to which proposals of discrete Gaussian noise are tried: P is 10^-18 beyond."""
+"""Deviations up to which proposals of discrete Gaussian noise are tried; P beyond is 10^-18."""
 _PLACES = 100
 """Values that are tried in each deviation, or all of them where there are fewer."""
 _NEAR = 2.0**-39
-"""Distance of a tried word from the one at which the definition turns, as a probability."""
+"""Distance of a tried word from the threshold of the definition, as a probability."""
 _STEERED = 2000
 _ROUNDING = 1e-12
 
@@ -41,11 +41,11 @@ class OtherDrawError(Exception):
 
 @dataclass(frozen=True)
 class Digits:
-    """Discrete Laplace noise as its sampler decides it.
+    """The weights and thresholds by which a sampler decides discrete Laplace noise.
 
     Attributes:
         weights: Number that each word adds if its digit is one, int64 of shape (words,).
-        limits: Smallest word with which it is not, uint64 of the same shape.
+        limits: Smallest word whose digit is zero, uint64 of the same shape.
     """
 
     weights: Whole
@@ -56,7 +56,7 @@ class Digits:
         """Find the thresholds of a draw's words by bisection.
 
         Raises:
-            OtherDrawError: A word decides about more than one digit.
+            OtherDrawError: Noise is not zero where every digit is, or draws request other words.
         """
         asked: list[int] = []
 
@@ -79,7 +79,7 @@ class Digits:
             raise OtherDrawError(f"{base} where every digit is zero")
         limits = []
         for at, weight in enumerate(weights):
-            low, high = 0, LARGEST_WORD  # with the first it is one, with the last it is not
+            low, high = 0, LARGEST_WORD  # the digit is one at `low`, and zero at `high`
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if drawn(at, middle) == weight else (low, middle)
@@ -105,7 +105,7 @@ class Digits:
             return "its words are not those of binary digits"
         ratios = np.exp(-powers / scale)
         chances = np.tile(ratios / (1 + ratios), 2)
-        # A word on which a further one decides may be the limit or one above it.
+        # A further word decides ties, at the limit or one above it.
         off = np.abs(self.limits / 2.0**WORD_BITS - chances)
         if (off > _ROUNDING * chances + 2.0 ** (2 - WORD_BITS)).any():
             return f"digit {int(off.argmax()) % half} is one with another probability"
@@ -118,9 +118,9 @@ def decisions_check(case: str, noise: NoiseOfOperators, sampler: Sampler | None 
     """Check a sampler's decisions against the noise's definition, tails included.
 
     Args:
-        case: The noise in words.
-        noise: Noise as it is stated.
-        sampler: Sampler of this noise; by default the one that operators draw from.
+        case: Description of the noise.
+        noise: Declared noise.
+        sampler: Sampler of this noise; the operators' by default.
     """
     sampler = sampler or noise.drawn
     laplace = isinstance(noise, WholeLaplace)
@@ -150,7 +150,7 @@ def _laplace_fault(sampler: Sampler, scale: float) -> str:
 
 
 def _steered_fault(sampler: Sampler, read: Digits) -> str:
-    """Return whether drawing a vector differs from drawing its entries one by one."""
+    """Describe how a vector of draws differs from single draws; empty if it does not."""
     random = keyed(bytes(KEY_BYTES), "digits")
     words = steered_words(random, (len(read.weights), _STEERED))
     found, wanted = sampler(_STEERED, _fed(words)), read.drawn(words)
@@ -180,15 +180,15 @@ def _gaussian_fault(sampler: Sampler, sigma: float) -> str:
 class _Proposing:
     """A byte source for a rejection sampler, with the expected result.
 
-    It is asked for the words of proposals and for a word to decide on each, in turn.
+    It returns, in turn, the words of proposals and a word to decide on each.
 
     Args:
-        read: How proposals are decided.
+        read: Digits of the proposals' sampler.
         sigma: Parameter σ.
-        tried: Values to propose first; by default words lead anywhere.
+        tried: Values to propose first; by default, proposals come from steered words.
         other: Value to propose after these, which is accepted.
-        above: Whether the words on tried values are just too large to accept them, and not just
-            small enough.
+        above: Whether the words for tried values are just too large to accept them, instead of
+            just small enough.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class _Proposing:
         if self._tried is None or self._other is None:
             words = steered_words(self._random, (len(self._read.weights), count))
             limits = self._read.limits[:, None]
-            ties = (words <= limits) & (words + 1 >= limits)  # on which a further word decides
+            ties = (words <= limits) & (words + 1 >= limits)  # decided by a further word
             words = np.where(ties, limits + 1, words)
         else:
             tried, self._tried = self._tried, self._tried[:0]
@@ -252,7 +252,7 @@ class _Proposing:
         accepted = np.ones(len(proposed), dtype=bool)
         marked = slice(0, self._marked)
         if self._above:
-            # Where every word accepts a proposal, nothing is too large.
+            # A proposal with a chance of 1 is accepted by every word.
             aims = chances[marked] + _NEAR
             accepted[marked] = aims >= 1
         else:
@@ -293,5 +293,5 @@ class _Fed:
         if given is None:
             return bytes(size)
         if len(given) != size:
-            raise OtherDrawError(f"{size} bytes where {len(given)} are to be drawn from")
+            raise OtherDrawError(f"{size} bytes requested of {len(given)}")
         return given

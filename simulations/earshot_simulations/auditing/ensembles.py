@@ -1,10 +1,10 @@
 """Votes that a curator counts: the privacy cost of their outcomes, rule by rule.
 
-Each case is a rule on the votes of one query. Of the rule there is the law of all outcomes, at
-these votes and at the neighbour that changes them most; ε of some queries follows by enumeration,
-and draws of the rule itself are held against the law. None of it comes from the accounting: labels
-have normal laws, and other rules say their own law (`votes.rules.laws`), which has tests of its
-own. A planted fault is a case whose rule does not run as it is accounted for.
+Each case is a rule on the votes of one query. From the law of all outcomes, at these votes and at
+the neighbour that changes them most, ε of some queries follows by enumeration; draws of the rule
+itself are tested against that law. Nothing here uses the accounting: labels have normal laws, and
+other rules state their law (`votes.rules.laws`), which is tested separately. A planted fault is a
+case whose rule does not run as it is accounted for.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ _ENUMERATED = Technique(
     EXACT, "exact: the law of every outcome, losses convolved, in both directions"
 )
 _COUNTED = Technique(
-    EXACT, "exact: how often each outcome comes, for these votes and all neighbours"
+    EXACT, "exact: how often each outcome occurs, for these votes and all neighbours"
 )
 _WORDS = {
     Method.INDEPENDENT: "from the noise",
     Method.EXACT: "from all outcomes",
 }
 _SCORES = np.array([[0.5, 0.3, 0.2]])
-"""Scores of a student, for the rule in which it takes part."""
+"""Scores of a student, for the rule that uses them."""
 _LABELS = 20
 _DRAWN = (20.0, 23.0, 31.0)
-"""Votes on which rules for labels are drawn."""
+"""Votes for which outcomes of rules for labels are drawn."""
 
 R = TypeVar("R", bound=VotingRule)
 
@@ -87,13 +87,13 @@ class Case(ABC, Generic[R]):
     """A rule on the votes of one query.
 
     Attributes:
-        words: Rule and votes in words.
+        words: Description of the rule and votes.
         rule: Rule that is accounted for.
         votes: Votes of each class, label or set.
         unit: Unit in which neighbours differ.
         methods: Methods by which a cost is proven.
-        runs: Rule that runs; the same by default, and another one for a planted fault.
-        pays_check: Whether checks are accounted for; not in a planted fault.
+        runs: Rule that runs; None for `rule`, another one for a planted fault.
+        pays_check: Whether checks are accounted for; False for a planted fault.
     """
 
     words: str
@@ -117,7 +117,7 @@ class Case(ABC, Generic[R]):
 
     @abstractmethod
     def divergences(self, method: Method) -> Divergences:
-        """Return what the query is proven to cost, at the orders of the account, by a method."""
+        """Return the proven cost of the query by a method, at the orders of the account."""
 
     @abstractmethod
     def findings(self) -> Iterator[Finding]:
@@ -136,7 +136,7 @@ class Case(ABC, Generic[R]):
 
 
 class Winners(Case[OneWinnerRule]):
-    """A rule for one winner; of few teachers all neighbours are known."""
+    """A rule for one winner, of so few teachers that all neighbours are enumerated."""
 
     queries = 30
 
@@ -169,7 +169,7 @@ class Winners(Case[OneWinnerRule]):
 
 
 class SeveralWinners(Case[R]):
-    """A rule by which any number of labels wins; it is accounted for at `ORDERS`."""
+    """A rule by which any number of labels may win; it is accounted for at `ORDERS`."""
 
     @abstractmethod
     def usual(self) -> Numbers:
@@ -197,10 +197,10 @@ class SeveralWinners(Case[R]):
 
 @dataclass(frozen=True, kw_only=True)
 class Labels(SeveralWinners[LabelRule]):
-    """A rule for every label by itself: a teacher turns its whole ballot around.
+    """A rule that decides each label separately; a neighbour's teacher reverses its whole ballot.
 
     Attributes:
-        votes: Votes of each label that moves, one number.
+        votes: One number: the votes of every label that moves.
         teachers: Number of teachers.
     """
 
@@ -231,7 +231,7 @@ class Labels(SeveralWinners[LabelRule]):
 
 
 class Sets(SeveralWinners[PowersetRule]):
-    """A rule for sets of labels: one vote moves from any set to any other, of which all are tried.
+    """A rule for sets of labels: one vote moves from a set to another; all pairs are tried.
 
     Attributes:
         votes: Votes of all sets, cast or not.
@@ -255,7 +255,7 @@ class Sets(SeveralWinners[PowersetRule]):
 class Thresholds(SeveralWinners[ThresholdRule]):
     """A rule for labels against a threshold.
 
-    A teacher that is replaced moves votes either way; one that is left out takes votes away.
+    A replaced teacher moves votes either way; one that is left out only removes votes.
 
     Attributes:
         teachers: Number of teachers.
@@ -292,7 +292,7 @@ def _most_telling(cases: Iterable[Case[R]]) -> Case[R]:
 
 
 def audit_curator(trials: int, seed: int) -> Iterator[Result]:
-    """Audit rules for one winner, by noise alone at the worst of some votes, and by their votes.
+    """Audit rules for one winner: by noise alone, at the worst of some votes, and by their votes.
 
     Args:
         trials: Winners drawn of each rule.
@@ -336,7 +336,7 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
         ("votes clipped to 3.4 in L1", TauRule(sigma=5.0, tau=3.4, norm=1)),
         ("binary votes with a check", BinaryRule(sigma=5.0, threshold=38.0, check_sigma=8.0)),
     ):
-        # Beside the check, where both it and the answer tell something, it is not the middle.
+        # With a check, the worst votes are not in the middle: both check and answer reveal some.
         middle = half - _farthest_ballots(rule)[0] / 2
         votes = (middle,) if rule.check is None else (half + 2, half + 6, half + 12)
         words = f"{name}, {_LABELS} labels, {teachers} teachers, s = 5"
@@ -368,7 +368,7 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
 
 
 def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
-    """Audit rules against thresholds by a curator, and the sums behind those by a server.
+    """Audit rules against thresholds: a curator's, and the noisy counts of a server's.
 
     Args:
         draws: Answers drawn of each rule.
@@ -410,7 +410,7 @@ def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
     )
     for words, limit in limits:
         law, answers = limit_law(limit, teachers, _DRAWN), limit.answers(len(_DRAWN))
-        # Thresholds of a grid are not part of what is published.
+        # Thresholds of a grid are not published.
         chances = law[:-1].reshape(-1, len(answers)).sum(axis=0)
         expected = dict(zip(answers, chances.tolist(), strict=True)) | {(-1, -1, -1): law[-1]}
         source = np.random.default_rng(seed).bytes
@@ -445,7 +445,7 @@ def _servers() -> Iterator[Finding]:
 
 
 def winner_law(rule: OneWinnerRule, votes: Votes) -> Numbers:
-    """Return how likely each class wins and, where there is a check, that there is no answer."""
+    """Return the probability that each class wins, and of no answer if there is a check."""
     table = np.array([votes], dtype=np.float64)
     if rule.check is None:
         return rule.law(table[0])
@@ -454,7 +454,7 @@ def winner_law(rule: OneWinnerRule, votes: Votes) -> Numbers:
 
 
 def label_law(rule: LabelRule, teachers: int, votes: float) -> Numbers:
-    """Return how likely a label wins, does not win, or has no answer."""
+    """Return the probability that a label wins, loses, or (with a check) has no answer."""
     from scipy.stats import norm
 
     win = float(norm.cdf((votes - teachers / 2) / rule.sigma))
@@ -462,23 +462,23 @@ def label_law(rule: LabelRule, teachers: int, votes: float) -> Numbers:
 
 
 def set_law(rule: PowersetRule, votes: Votes) -> Numbers:
-    """Return how likely each set of labels wins, by the quadrature of a winner of all classes."""
+    """Return the probability that each set of labels wins, by the quadrature for one winner."""
     law: Numbers = np.exp(log_winning(np.array(votes), rule.sigma))
     return with_check(law, max(votes), rule.check)
 
 
 def limit_law(rule: ThresholdRule, teachers: int, votes: Votes) -> Numbers:
-    """Return how likely each outcome is, together with the threshold that a grid gave."""
+    """Return the probability of each outcome, jointly with the threshold chosen from a grid."""
     return with_check(rule.law(np.array(votes), teachers), max(votes), rule.check)
 
 
 def drawn_winners(
     name: str, rule: OneWinnerRule, trials: int, seed: int, runs: OneWinnerRule | None = None
 ) -> Check:
-    """Check that winners are of the law that the accounting knows.
+    """Check that drawn winners follow the law of the rule.
 
     Args:
-        name: Rule in words.
+        name: Description of the rule.
         rule: Rule that is accounted for.
         trials: Winners drawn.
         seed: Seed of the draws.
@@ -503,10 +503,10 @@ def drawn_labels(
     seed: int,
     runs: LabelRule | None = None,
 ) -> Check:
-    """Check that draws of a rule for labels, all of them together, are of their laws.
+    """Check that draws of a rule for labels follow the joint law of all labels.
 
     Args:
-        name: Rule in words.
+        name: Description of the rule.
         rule: Rule that is accounted for.
         teachers: Number of teachers.
         draws: Answers drawn.
@@ -535,7 +535,7 @@ def _ballot(rule: LabelRule) -> Ballot:
 
 
 def _farthest_ballots(rule: LabelRule) -> tuple[float, int]:
-    """Return by how much a label moves, and how many do, where two ballots share none."""
+    """Return by how much each label moves, and how many do, for the worst disjoint ballots."""
     rows = np.tril(np.ones((_LABELS, _LABELS), dtype=np.int64))
     ballot = _ballot(rule)
     entries = ballot.cast(rows).max(axis=1) / ballot.vote
@@ -545,7 +545,7 @@ def _farthest_ballots(rule: LabelRule) -> tuple[float, int]:
 
 
 def _cast(counts: Votes) -> SubsetVotes:
-    """Return one query, whose sets have numbers in binary."""
+    """Return the votes of one query; a set's place in `counts` has its labels as binary digits."""
     places = [place for place, count in enumerate(counts) if count]
     width = len(counts).bit_length() - 1
     rows = [[place >> (width - 1 - bit) & 1 for bit in range(width)] for place in places]

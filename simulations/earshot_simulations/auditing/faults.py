@@ -124,9 +124,10 @@ def too_long_vector() -> Finding:
 def label_faults() -> Iterator[Result]:
     """Divide sums of labels by something else than the norm of all counts by row.
 
-    Some make vectors that are too long, which phones refuse to send; these are sent. The last one
-    divides rightly, but sorts a recording by what else its phone has heard. Where labels alone
-    count once, a recording moves 1.07: that hides in the accountant's room, so the distance tells.
+    Some of the vectors are too long; phones would refuse to send them, so that check is removed.
+    The last fault divides correctly, but sorts a recording by the phone's other recordings. Where
+    labels alone count once, a recording moves 1.07: ε stays within the accountant's slack, so the
+    distance is what exceeds.
     """
     flat, finer, split = (
         PHASES[f"{_SECURE_SUMS}{more}"] for more in ("", ", choices", ", choices and kinds")
@@ -136,22 +137,22 @@ def label_faults() -> Iterator[Result]:
     kinds = split.kinds
 
     def by_length(sums: npt.NDArray[np.float64], counts: Whole) -> npt.NDArray[np.float64]:
-        """Divide by the norm of the sums, which may all but cancel."""
+        """Divide by the norm of the sums, which may nearly cancel."""
         length = float(np.linalg.norm(sums))
         return sums / length if length else sums
 
     def without_labels_alone(
         sums: npt.NDArray[np.float64], counts: Whole
     ) -> npt.NDArray[np.float64]:
-        """Leave out the counts that have no row."""
+        """Omit the counts that have no row."""
         return bounded(sums, counts[: len(sums)])
 
     def by_labels(sums: npt.NDArray[np.float64], counts: Whole) -> npt.NDArray[np.float64]:
-        """Divide by the norm of the counts by label, whatever else has a row."""
+        """Divide by the norm of the counts by label, though choices have rows too."""
         return bounded(sums, counts[:labels])
 
     def by_kind(sums: npt.NDArray[np.float64], counts: Whole) -> npt.NDArray[np.float64]:
-        """Divide the rows of each kind by the norm of its own counts."""
+        """Divide the rows of each kind by the norm of that kind's counts."""
         counted = np.zeros(kinds * -(-len(counts) // kinds))
         counted[: len(counts)] = counts
         norms = np.linalg.norm(counted.reshape(-1, kinds), axis=0)
@@ -161,7 +162,7 @@ def label_faults() -> Iterator[Result]:
     def by_most(
         parameters: DiscoveryParameters, task: SumLabels, steps: npt.NDArray[np.float64]
     ) -> Whole:
-        """Return the kind that most of the recordings have, for all of them."""
+        """Return the most frequent kind, for all recordings."""
         own = kinds_of_recordings(parameters, task, steps)
         return np.full_like(own, np.bincount(own).argmax() if len(own) else 0)
 
@@ -175,7 +176,7 @@ def label_faults() -> Iterator[Result]:
         (finer, {"bounded": by_length}, "sums of choices over their own norm", Unit.RECORDING),
         (finer, {"bounded": without_labels_alone}, "labels alone that count once", Unit.RECORDING),
         (finer, {"bounded": by_labels}, "choices that do not count in the norm", Unit.PHONE),
-        (split, {"bounded": by_kind}, "kinds of sound, each over a norm of its own", Unit.PHONE),
+        (split, {"bounded": by_kind}, "kinds of sound, each over its own norm", Unit.PHONE),
         (split, {"_kinds": by_most}, "recordings of a phone, all of one kind", Unit.RECORDING),
     ):
         part = parameters.plan().part(LABELS)
@@ -203,7 +204,7 @@ def few_shares() -> Finding:
 
 
 def one_vote() -> Finding:
-    """Make noise for a ballot of v = 1 by the number of votes, where a recording moves two."""
+    """Scale noise for a ballot of v = 1 to one vote, where a recording moves two."""
     sold = BallotSum(2 * _BALLOT.epsilon, 1, 900)
     half = discrete_laplace_loss(1, sold.scale, 1e-6).times(2)
     return finding(
@@ -227,13 +228,13 @@ class TwiceTheBudget(DPLloyd):
     """A clustering that spends twice its declared budget in every iteration: half the noise."""
 
     def split(self, dimensions: int) -> tuple[float, float]:
-        """Return twice as much of each."""
+        """Return twice the declared budgets."""
         counts, coordinates = super().split(dimensions)
         return 2 * counts, 2 * coordinates
 
 
 def half_the_noise(seed: int) -> Finding:
-    """Halve the noise in DPLloyd: the last centroids hide it, a transcript does not."""
+    """Halve the noise in DPLloyd: visible in a transcript, but not in the final centroids."""
     mechanism = LaplaceLloyd(1.0, 200)
     halved = TwiceTheBudget(3, mechanism)
     audited = Clustering("half the noise in DPLloyd", halved, mechanism, Geometry.EUCLIDEAN, 2)
@@ -251,22 +252,22 @@ def half_the_sampled_noise(trials: int, seed: int) -> Finding:
 
 
 def smallest_clustering(case: str, epsilon: float = 2.0) -> Clustering:
-    """Return one cluster on a line, in two iterations: four numbers, for which few trials do."""
+    """Return one cluster on a line, in two iterations: four numbers, which need few trials."""
     mechanism = LaplaceLloyd(epsilon, 2)
     return Clustering(case, DPLloyd(1, mechanism), mechanism, Geometry.EUCLIDEAN, dimensions=1)
 
 
 class _RawCounts(DPLloyd):
-    """A clustering that divides by counts without noise, which no draw shows."""
+    """A clustering that divides by counts without noise, which its draws do not show."""
 
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Return centroids like DPLloyd's of one iteration, but for the noise on counts."""
+        """Return centroids of one iteration of DPLloyd, without noise on the counts."""
         steps, centroids = box_grid(points), np.linspace(-GRID, GRID, self.local_centroids)
         places = np.tile(centroids[:, None], (1, steps.shape[1]))
         counts, sums = clustering.cluster_sums(steps, places, Geometry.EUCLIDEAN)
-        sampler = vars(clustering)["discrete_laplace"]  # as DPLloyd finds it, watched or not
+        sampler = vars(clustering)["discrete_laplace"]  # DPLloyd's, even if replaced
         sums += sampler(GRID / self.mechanism.epsilon, sums.shape, random)
         means: npt.NDArray[np.float32] = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
         return means
@@ -281,7 +282,7 @@ def raw_counts(seed: int) -> Check:
 
 
 def short_secrets() -> Iterator[Check]:
-    """Fill seeds and locks of 32 random bits up with zeros; and keys of pairs likewise."""
+    """Draw only 32 random bits for seeds, locks and pairwise keys; the rest are zeros."""
 
     def short(system: RandomBytes) -> RandomBytes:
         missing = bytes(sum_secrets.KEY_BYTES - 4)
@@ -318,7 +319,7 @@ def same_secrets() -> Check:
 
 
 def phone_faults() -> Iterator[Result]:
-    """Break phones in phases: noise for too many, noise twice, and a ledger that forgets."""
+    """Break phones in phases: noise for too many, reused noise, weak secrets, a false ledger."""
     for name in KINDS:
         yield from noise_for_everybody(name)
     yield second_sums_noise()
@@ -345,7 +346,7 @@ def noise_for_everybody(name: str) -> Iterator[Check]:
 def second_sums_noise() -> Check:
     """Reuse the noise of a phone's first sum: a server that subtracts totals removes it.
 
-    It has the law that it should have in each sum.
+    In each sum by itself, the noise has its declared law.
     """
     seen = play(small(PHASES[_SECURE_SUMS]), AuditedPhones(reuses=True))
     return sums_apart("noise of the first sum in all", seen)
@@ -398,10 +399,10 @@ def careless_phones() -> Iterator[Check]:
     """Let phones report under the offer of another task, and release a step twice."""
 
     class Careless(Policy):
-        """A policy by which an offer may be for any task."""
+        """A policy that accepts offers for any task."""
 
         def check_opening(self, *given: Any) -> None:
-            """Refuse everything else."""
+            """Refuse an opening for any other reason."""
             try:
                 super().check_opening(*given)
             except RefusedError as error:
@@ -412,13 +413,13 @@ def careless_phones() -> Iterator[Check]:
         """A store that keeps no ledger."""
 
         def append_ledger(self, entry: bytes) -> None:
-            """Forget the entry."""
+            """Discard the entry."""
 
     def careless(policy: Policy) -> Policy:
         return Careless(**vars(policy))
 
     for words, name, crowd in (
-        ("offers that nobody compares", _OPERATED, AuditedPhones(policy=careless)),
+        ("offers that are not compared", _OPERATED, AuditedPhones(policy=careless)),
         ("a phone that keeps no ledger", _POINTS, AuditedPhones(store=Unwritten)),
         ("a phone that keeps no ledger", _OPERATED, AuditedPhones(store=Unwritten)),
     ):
@@ -435,10 +436,10 @@ def forgetful_ledger() -> Finding:
 
 
 def vote_faults(trials: int, seed: int) -> Iterator[Result]:
-    """Break a curator's votes: raw costs, noise twice or halved, free checks.
+    """Break a curator's votes: raw costs, reused or halved noise, free checks.
 
     Args:
-        trials: Draws of the faults that only draws show; of labels, five times as many.
+        trials: Draws of the faults that only draws reveal; five times as many of labels.
         seed: Seed of the draws.
     """
     half = replace(_BINARY, sigma=_BINARY.sigma / 2)
@@ -446,7 +447,7 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
     yield from Labels(words, _BINARY, (25.0,), runs=half, teachers=_TEACHERS).findings()
     yield drawn_labels("half the noise", _BINARY, _TEACHERS, 5 * trials, seed, half)
     checked = BinaryRule(sigma=40.0, threshold=38.0, check_sigma=2.0)
-    words = "a check that nobody pays for: 20 labels"
+    words = "an unpaid check: 20 labels"
     case = Labels(words, checked, (38.0,), pays_check=False, teachers=_TEACHERS)
     yield from case.findings()
     yield from free_check()
@@ -462,7 +463,7 @@ def vote_faults(trials: int, seed: int) -> Iterator[Result]:
 def free_check() -> Iterator[Finding]:
     """Charge nothing for the checks of answered samples (Muschiol 2021, 4.2.4).
 
-    "Revealing the same data twice does not harm privacy again": but noise is fresh, and both tell.
+    "Revealing the same data twice does not harm privacy again": but with fresh noise, it does.
     """
     rule = GNThresholdRule(sigma=40.0, cut=21.0, winners=3, threshold=21.0, check_sigma=2.0)
     words = "a check against a threshold that answered samples do not pay"
@@ -490,7 +491,7 @@ def unpaid_check() -> Iterator[Finding]:
     """Charge answers alone, as if checks revealed nothing (Mühl 2021, 4.2.2)."""
     rule = ConfidentRule(sigma=6.0, threshold=36.0, check_sigma=6.0)
     votes = (36, 2, 2)
-    words = f"{Winners.queries} checks that nobody pays for, T = 36, σ₁ = 6, votes 36/2/2"
+    words = f"{Winners.queries} unpaid checks, T = 36, σ₁ = 6, votes 36/2/2"
     case = Winners(words, rule, votes, methods=(Method.EXACT,), pays_check=False)
     return case.findings()
 
@@ -512,7 +513,7 @@ def raw_cost() -> Finding:
         max(shown),
         max(shown),
         Bracket(measured, measured),
-        Technique(EXACT, "exact: one output of each, which the other never gives"),
+        Technique(EXACT, "exact: one output of each, which its neighbour never gives"),
     )
 
 

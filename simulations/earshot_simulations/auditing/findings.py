@@ -27,9 +27,9 @@ class AuditRole(enum.StrEnum):
     """Reason why something is audited."""
 
     PRODUCT = "product"
-    """Mechanism that runs in phones or at a curator; what is proven of it must hold."""
+    """Mechanism that runs in phones or at a curator; its proven cost must hold."""
     FAULT = "fault"
-    """Fault that was planted, and that the audit must catch."""
+    """Planted fault, which the audit must catch."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Technique:
         kind: `EXACT`, up to the width of its bracket, or `SAMPLED`, a lower bound alone.
         words: Description of the measurement.
         trials: Trials of a sampled measurement, on each of the two data sets.
-        confidence: Confidence that ε is not below the bound of a sampled measurement.
+        confidence: Confidence of the lower bound of a sampled measurement.
         power: Power of a measurement whose trials are not independent transcripts; see
             `Finding.power`.
     """
@@ -59,13 +59,12 @@ class Finding:
     Attributes:
         case: Parameters and neighbours.
         unit: Unit in which the neighbours differ.
-        delta: Value of δ at which every ε here stands.
+        delta: Value of δ of every ε here.
         claimed: Claimed ε, by the paper's formula or the mechanism's own declaration.
-        proven: Proven ε, by our accountant; None where there is none to hold the measurement
-            against.
-        measured: Measured ε, from below and, where the method is exact, from above.
+        proven: Proven ε, by our accountant; None if there is no proof.
+        measured: Measured ε: a lower bound and, for an exact method, an upper one.
         method: Way in which it was measured.
-        library: Proven ε by the dp-accounting library for the same event, where it knows one.
+        library: Proven ε by the dp-accounting library for the same event, if it supports it.
         role: Reason why it is audited; the catalogue sets it.
         subject: Name that selects it; the catalogue sets it.
     """
@@ -83,7 +82,7 @@ class Finding:
 
     @property
     def _limit(self) -> float:
-        """Smaller figure of both accountants, which may not be exceeded."""
+        """Smaller proven ε of both accountants, which may not be exceeded."""
         bounds = [bound for bound in (self.proven, self.library) if bound is not None]
         return min(bounds, default=math.inf) * (1 + _ROUNDING) + _ROUNDING
 
@@ -94,10 +93,10 @@ class Finding:
 
     @property
     def power(self) -> str:
-        """Smallest true ε that would be seen with a probability of at least .99.
+        """Smallest true ε that would be detected with a probability of at least .99.
 
-        An exact measurement sees every ε that is above the proven one by the width of its bracket,
-        unless the measurement itself has no upper end.
+        An exact measurement detects every ε that exceeds the proven one by the width of its
+        bracket, unless the bracket has no upper end.
         """
         if self.method.power or math.isinf(self._limit):
             return self.method.power or "nothing is proven"
@@ -114,7 +113,7 @@ class Finding:
 
     @property
     def passed(self) -> bool:
-        """Whether the audit goes on: a planted fault must exceed, nothing else may."""
+        """Whether the finding is as required: a planted fault must exceed, nothing else may."""
         return self.exceeds == (self.role is AuditRole.FAULT)
 
     @property
@@ -132,10 +131,10 @@ class Check:
     Attributes:
         case: Object of the check.
         required: State that the proof needs.
-        found: State that was found.
-        held: Whether that is the state that the proof needs.
-        words: Way in which it was found out.
-        power: Smallest error that would be seen with a probability of at least .99.
+        found: Actual state.
+        held: Whether the actual state is as required.
+        words: How it was checked.
+        power: Smallest error that would be detected with a probability of at least .99.
         role: Reason why it is audited; the catalogue sets it.
         subject: Name that selects it; the catalogue sets it.
     """
@@ -151,7 +150,7 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the audit goes on: a planted fault must not hold, all else must."""
+        """Whether the check is as required: a planted fault must not hold, all else must."""
         return bool(self.held) == (self.role is not AuditRole.FAULT)
 
     @property

@@ -1,8 +1,8 @@
 """Laws of whole numbers, with a bound on their unknown mass.
 
-The law of a noise share is read from its sampler, not from its name: by the random words that make
-it return a value. The unknown rest, a word's last bit or a tail that was cut, is kept as mass in
-doubt, and whoever measures with such a law counts it against the measurement.
+The law of a noise share is read from its sampler: by the random words that make it return a value.
+What stays unknown, a word's last bit or a tail that was cut, is kept as mass in doubt; measurements
+with such a law count it against the measured ε.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _STEERED = 2000
 
 @dataclass(frozen=True)
 class Law:
-    """P(first), P(first + 1), …, each wrong by something that adds up to at most `doubt`.
+    """P(first), P(first + 1), …, whose errors add up to at most `doubt`.
 
     Attributes:
         first: Smallest value.
@@ -60,7 +60,7 @@ class Law:
 
     @property
     def variance(self) -> float:
-        """Variance of the masses that are known."""
+        """Variance of the known masses."""
         mean = float(self.masses @ self.values)
         return float(self.masses @ np.square(self.values - mean))
 
@@ -74,7 +74,7 @@ class Law:
         return Law(self.first + other.first, masses, doubt + error).trimmed(error)
 
     def negated(self) -> Law:
-        """Return the law of the same integer with the other sign."""
+        """Return the law of the negated integer."""
         return Law(1 - self.first - len(self.masses), self.masses[::-1], self.doubt)
 
     def times(self, count: int) -> Law:
@@ -93,10 +93,10 @@ class Law:
     def _power(self, count: int) -> Law:
         """Return `times`, as the power of a characteristic function.
 
-        A sum beyond the reach comes back on the other side: Chernoff's bound says how little that
-        is. A value of the characteristic function is off by `unit` at most; the root of the sum of
-        squares of that, times the root of the number of values, bounds what all probabilities are
-        off by together (Parseval; Cauchy and Schwarz).
+        A sum beyond the reach wraps around; Chernoff's bound limits the mass that does. A value of
+        the characteristic function is off by at most `unit`, relative to its size; so the errors of
+        all probabilities add up to at most `unit` times the root of their number times their
+        Euclidean norm (Parseval; Cauchy and Schwarz).
         """
         mean = float(self.masses @ self.values)
         deviation = math.sqrt(count * self.variance)
@@ -132,12 +132,15 @@ def share_law(sampler: Sampler, most: int = 2**22) -> Law:
     """Return the law of a noise share, read from its sampler.
 
     A share is the difference of two draws, each decided by one random word: the larger the word,
-    the larger the draw. So bisection finds for every draw the first word that gives it. Where a
-    draw is decided by further words, one word more or less is in doubt.
+    the larger the draw. So bisection finds the first word of every draw. Where further words decide
+    a draw, the probability of one word is in doubt.
 
     Args:
         sampler: Sampler of shares.
-        most: Draws that a word may choose from.
+        most: Largest number of values of a draw that is read.
+
+    Raises:
+        ValueError: A draw has more values, or the sampler draws by other words.
     """
     lowest = _drawn(sampler, np.zeros(1, np.uint64))[0]
     largest = np.full(1, 2**_WORD_BITS - 1, np.uint64)
@@ -159,8 +162,8 @@ def share_law(sampler: Sampler, most: int = 2**22) -> Law:
 def share_law_of(mechanism: SumMechanism) -> Law:
     """Return the law of the share that a phone adds under a mechanism.
 
-    Mechanisms of the same noise draw it by the same sampler, whose law is read once: but for one
-    that makes other shares of the same random bytes, which is read by itself.
+    Mechanisms of the same noise share a sampler, whose law is read once. A mechanism that makes
+    other shares from the same random bytes is read separately.
     """
     source, noise = Noted(steered(bytes(KEY_BYTES), "shares")), mechanism.entry_noise
     shares = mechanism.noise_share(_STEERED, source)
@@ -175,14 +178,14 @@ def _law_of(noise: SumNoise) -> Law:
 
 
 def _drawn(sampler: Sampler, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return the shares of these words, the same draw being subtracted from all."""
+    """Return the shares that these words give; the subtracted draw is the same for all."""
     fed = iter([np.append(words, np.full(len(words), _MIDDLE, np.uint64)).astype("<u8").tobytes()])
 
     def random(size: int) -> bytes:
         given = next(fed, bytes(size))
         if len(given) != size:
             raise ValueError(
-                f"{size} random bytes were asked for {len(words)} shares: a share is read as the "
+                f"{size} random bytes were requested for {len(words)} shares: a share must be the "
                 "difference of two draws of one word each"
             )
         return given
@@ -194,8 +197,8 @@ def transformed(a: Numbers, b: Numbers) -> tuple[Numbers, float]:
     """Return a convolution by Fourier transforms, and its error, added up over all entries.
 
     A transform is off by some roundings of its norm for each of its log2(size) steps. Factors that
-    add up to 1 pass that on undiminished at most, and a sum of absolute values is at most the root
-    of their number times their norm (Cauchy and Schwarz).
+    add up to 1 do not amplify that, and a sum of absolute values is at most the root of their
+    number times their norm (Cauchy and Schwarz).
     """
     from scipy.fft import irfft, next_fast_len, rfft
 

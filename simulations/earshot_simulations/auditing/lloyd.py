@@ -1,8 +1,7 @@
 """Private clustering on a phone, audited on its transcripts: all noisy sums and counts.
 
-What the end result hides, a transcript shows. It is taken from the code that phones run: while it
-is watched, its samplers note what they were asked for and what they returned, and the function
-that adds points up notes around which centroids.
+A transcript shows faults that the end result hides. It is recorded from the code that phones run:
+the samplers' arguments and results, and the centroids around which points are added up.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _EXACT = Technique(EXACT, "exact: every draw of a transcript, their losses convo
 
 
 class Draw(NamedTuple):
-    """Noise for several numbers at once: its sampler, its scale (or σ), and the noise."""
+    """Noise of one call for several numbers: its sampler, its scale (or σ), and the noise."""
 
     sampler: str
     scale: float
@@ -99,12 +98,12 @@ class Clustering:
     """A clustering to audit.
 
     Attributes:
-        case: Parameters in words.
+        case: Description of the parameters.
         clustering: Clustering that runs on phones.
         mechanism: Mechanism that it declares.
         geometry: Geometry of its points.
         dimensions: Dimensions of its points.
-        samplers: Samplers that run in place of those of the protocol, by name: planted faults.
+        samplers: Samplers that replace those of the protocol, by name: planted faults.
     """
 
     case: str
@@ -115,25 +114,25 @@ class Clustering:
     samplers: Mapping[str, Callable[..., Whole]] = field(default_factory=dict)
 
     def farthest(self, count: int) -> Points:
-        """Return points whose sum is as long as any, (count, dimensions)."""
+        """Return points whose sum has the largest possible norm, (count, dimensions)."""
         point = np.ones(self.dimensions)
         if self.geometry is Geometry.SPHERICAL:
             point[1:] = 0.0
         return np.tile(point, (count, 1))
 
     def steps(self, points: Points) -> Points:
-        """Return points as the clustering adds them up."""
+        """Return points in whole steps, as the clustering adds them up."""
         return (sphere_grid if self.geometry is Geometry.SPHERICAL else box_grid)(points)
 
     def transcript(self, points: Points, random: Callable[[int], bytes]) -> list[Iteration]:
-        """Return what one run on these points draws, and adds it to."""
+        """Return the iterations of one run on these points."""
         with self._watched() as iterations:
             self.clustering.cluster(points, random)
         return iterations
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[list[Iteration]]:
-        """Note the iterations of every clustering that runs meanwhile."""
+        """Record the iterations of every clustering that runs within the block."""
         iterations: list[Iteration] = []
         sums_before = clustering.cluster_sums
 
@@ -175,8 +174,8 @@ def clustering_loss(
 ) -> Losses:
     """Return the loss of a whole transcript, where a neighbour lacks some recordings of a phone.
 
-    All of them are alike and as far out as a point can be. A draw's loss depends on the size of the
-    difference and not on where it is, so one transcript stands for all.
+    All of these are equal, and as far out as a point can be. A draw's loss depends on the size of
+    the difference alone, so one transcript is enough.
     """
     shifts = transcript_shifts(audited, count, seed)
     step = step or largest_loss(shifts) / _CELLS
@@ -213,7 +212,7 @@ def largest_loss(shifts: Mapping[Shift, int]) -> float:
 
 
 def _longest_point(audited: Clustering, seed: int) -> Check:
-    """Check that no point adds more to sums than the sensitivity that noise is drawn for."""
+    """Check that no point adds more to sums than the declared sensitivity."""
     generator = np.random.default_rng(seed)
     shape = (20_000, audited.dimensions)
     points = np.concatenate(
@@ -258,7 +257,7 @@ def sampled_clustering(audited: Clustering, trials: int, seed: int) -> Finding:
     """Distinguish transcripts of real runs with and without a recording, by their losses.
 
     Args:
-        audited: Clustering; the fewer numbers a transcript has, the more trials show.
+        audited: Clustering; shorter transcripts give tighter bounds.
         trials: Trials on each of two data sets.
         seed: Seed of the trials.
     """
@@ -299,8 +298,8 @@ def _depends_on_noisy_numbers_alone(
 ) -> bool:
     """Return whether the result of a clustering follows from its noisy numbers alone.
 
-    It runs once as usual, and once on other points whose noise is such that all noisy numbers are
-    those of the first run. If anything else of the points gets through, the results differ.
+    It runs once as usual, and once on other points, with noise that makes all noisy numbers equal
+    to those of the first run. If the result depends on the points in any other way, it differs.
 
     Args:
         run: Clustering.

@@ -1,12 +1,12 @@
-"""Privacy losses, and by them δ at an ε and ε at a δ, from below and from above.
+"""Privacy losses: bounds on δ at an ε, and on ε at a δ, from below and from above.
 
 For an output y of a mechanism on data D, its loss is ln(P(y)/Q(y)), P and Q being the laws of the
 output on D and on a neighbour. A mechanism is (ε, δ)-differentially private for this pair exactly
 when the hockey-stick divergence E_P[(1 − e^(ε − loss))₊] is at most δ (Sommer, Meiser and
 Mohammadi, PoPETs 2019). Losses of independent outputs add up, so their law is a convolution.
 
-Losses are kept on a grid, rounded down. So a divergence that is computed here is at most the true
-one, and at least the true one at an ε that is larger by all that was rounded away.
+Losses are kept on a grid, rounded down. So a computed divergence is at most the true one, and at
+least the true one at an ε that is larger by the sum of all roundings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from earshot_simulations.auditing.laws import Law, transformed
 _BISECTIONS = 60
 _ROUNDING = 2.0**-52
 _TAIL = 0.005
-"""Share of the error of a convolution's masses that is cut from either side."""
+"""Mass cut from either side of a convolution, as a share of the error of its masses."""
 _DEVIATIONS = 12.0
 """Standard deviations beyond which Gaussian noise is in doubt."""
 _LARGEST = 700.0
@@ -34,7 +34,7 @@ _LARGEST = 700.0
 
 @dataclass(frozen=True)
 class Bracket:
-    """An ε that was measured: not below `low`, not above `high`."""
+    """Bounds of a measured ε: at least `low`, at most `high`."""
 
     low: float
     high: float
@@ -48,10 +48,10 @@ class Losses:
         step: Step of the grid.
         first: Loss of the first mass, in steps.
         masses: Probabilities, float64 of shape (losses,).
-        infinite: Mass of outputs that the neighbour's data never give.
-        rounded: Most by which a loss may be larger than it says.
-        doubt: Most by which masses may be wrong, added up.
-        neighbours_doubt: Most by which masses of Q may be wrong, which counts e^ε times.
+        infinite: Mass of outputs that are impossible on the neighbour's data.
+        rounded: Bound on the rounding of a loss, which is rounded down.
+        doubt: Bound on the errors of the masses, added up.
+        neighbours_doubt: The same for the masses of Q, whose errors count e^ε times.
     """
 
     step: float
@@ -67,7 +67,7 @@ class Losses:
         if self.step != other.step:
             raise ValueError(f"losses on grids of {self.step} and {other.step} do not add up")
         masses, error = transformed(self.masses, other.masses)
-        # Tails far below what masses are off by only make the next convolution longer.
+        # Tails far below the masses' error would only make the next convolution longer.
         tail = error * _TAIL
         low, high = _without_tails(masses, tail)
         return Losses(
@@ -92,19 +92,19 @@ class Losses:
             power = power.plus(power)
 
     def least_delta(self, epsilon: float) -> float:
-        """Return a δ such that nothing below it holds at this ε."""
+        """Return a lower bound on the smallest δ at this ε."""
         divergence, error = self._divergence(epsilon)
         margin = self.doubt + error + _exp(epsilon) * self.neighbours_doubt
         return max(0.0, divergence - margin)
 
     def sufficient_delta(self, epsilon: float) -> float:
-        """Return a δ that holds at this ε."""
+        """Return an upper bound on the smallest δ at this ε."""
         divergence, error = self._divergence(epsilon - self.rounded)
         margin = self.doubt + error + _exp(epsilon) * self.neighbours_doubt
         return min(1.0, divergence + margin)
 
     def epsilon(self, delta: float) -> Bracket:
-        """Return the smallest ε at this δ, from below and from above."""
+        """Return bounds on the smallest ε at this δ."""
         top = (self.first + len(self.masses)) * self.step + self.rounded
         low = _largest(lambda epsilon: self.least_delta(epsilon) > delta, top)
         if self.least_delta(top) > delta:
@@ -112,7 +112,7 @@ class Losses:
         return Bracket(low, self._sufficient_epsilon(delta, low, top))
 
     def _sufficient_epsilon(self, delta: float, low: float, top: float) -> float:
-        """Return an ε at which δ holds; doubt grows with e^ε, so the nearest is looked for."""
+        """Return an ε at which δ holds, as near to `low` as possible: doubt grows with e^ε."""
         if math.isinf(low):
             return low
         width = self.step
@@ -123,7 +123,7 @@ class Losses:
         return low + _largest(lambda more: self.sufficient_delta(low + more) > delta, width)
 
     def _divergence(self, epsilon: float) -> tuple[float, float]:
-        """Return the divergence of P from Q at this ε, and how far its sums may be off."""
+        """Return the divergence of P from Q at this ε, and a bound on its rounding error."""
         start = max(0, math.ceil(epsilon / self.step) - self.first)
         if start >= len(self.masses):
             return self.infinite, 0.0
@@ -135,7 +135,7 @@ class Losses:
     def _tails(self) -> tuple[Numbers, Numbers]:
         """Masses of P from each loss on, and of Q times e^loss: Σ m_j and Σ m_j e^(loss − loss_j).
 
-        Added up from the far end, so that what is small is added first.
+        Added up from the far end, so that small masses are added first.
         """
         from scipy.signal import lfilter
 
@@ -151,7 +151,7 @@ def loss(p: Numbers, q: Numbers, step: float, doubt: tuple[float, float] = (0.0,
         p: Probabilities of outputs on one data set, float64 of shape (outputs,).
         q: Probabilities of the same outputs on a neighbour.
         step: Step of the grid.
-        doubt: Most by which the probability of an event may be wrong, of p and of q.
+        doubt: Bounds on the error of an event's probability, under p and under q.
     """
     possible = p > 0
     both = possible & (q > 0)
@@ -163,7 +163,7 @@ def loss(p: Numbers, q: Numbers, step: float, doubt: tuple[float, float] = (0.0,
 
 
 def outcome_epsilon(p: Numbers, q: Numbers, delta: float, error: float) -> Bracket:
-    """Return the smallest ε at which few outcomes are (ε, δ)-close in one direction.
+    """Return bounds on the ε at which a few outcomes are (ε, δ)-close in one direction.
 
     Args:
         p: Probabilities of outcomes on one data set, float64 of shape (outcomes,).
@@ -188,7 +188,7 @@ def outcome_epsilon(p: Numbers, q: Numbers, delta: float, error: float) -> Brack
 def shifted(law: Law, shift: int, step: float) -> Losses:
     """Return the loss of a number with this noise, where the neighbour's is larger by `shift`.
 
-    The noise is symmetric, or the other direction is another question.
+    This covers both directions if the noise is symmetric.
     """
     size = len(law.masses) + abs(shift)
     p, q = np.zeros(size), np.zeros(size)
@@ -196,7 +196,7 @@ def shifted(law: Law, shift: int, step: float) -> Losses:
     p[at : at + len(law.masses)] = law.masses
     at = max(0, shift)
     q[at : at + len(law.masses)] = law.masses
-    # The part of the neighbour's law that was cut off is in doubt: its loss is not infinite.
+    # Where the neighbour's law was cut, its mass is in doubt; the loss there is not infinite.
     known = (p > 0) & (q > 0)
     return loss(p[known], q[known], step, (law.doubt + float(p[~known].sum()), law.doubt))
 
@@ -211,7 +211,7 @@ def discrete_laplace_loss(shift: int, scale: float, step: float) -> Losses:
     outside = 1 / (1 + ratio)  # P(noise ≤ 0)
     most = 2**20
     cells = min(abs(shift) - 1, most)
-    # Noise between 0 and the shift, in cells; what is in one is given the smallest loss in it.
+    # Noise between 0 and the shift, in cells; each is given the smallest loss in it.
     edges = np.linspace(0, abs(shift) - 1, cells + 1).astype(np.int64)
     edges = edges[np.diff(edges, prepend=-1) > 0]
     above = np.exp(-edges / scale) * ratio * outside  # P(noise > edge)
@@ -270,7 +270,7 @@ def _largest(holds: Callable[[float], bool], top: float) -> float:
 
 
 def _without_tails(masses: Numbers, mass: float) -> tuple[int, int]:
-    """Return where masses begin and end, but for this mass on either side."""
+    """Return the slice of the masses without this much on either side, as its ends."""
     low = int(np.searchsorted(np.cumsum(masses), mass, side="right"))
     high = len(masses) - int(np.searchsorted(np.cumsum(masses[::-1]), mass, side="right"))
     return (low, high) if low < high else (0, len(masses))

@@ -1,7 +1,7 @@
 """Distances of neighbours' ballots and histograms, as phones really send them.
 
-All small data sets are tried, or some of them at random where they are too many. A difference is a
-vector; the worst is the longest, and of equals the one on fewest entries.
+All small data sets are tried, or random ones where there are too many. A difference is a vector;
+the worst is the longest in L1, and of equals the longest in L2.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ Differences = dict[Unit, Vector]
 """Worst difference of the sums of neighbours, in each unit."""
 
 CHOICES: tuple[tuple[str, ...], ...] = ((), ("tram", "siren"), ("garden",))
-"""Choices of the first labels of an audited phase that has some; further labels have none."""
+"""Choices of the first labels of audited phases with choices; further labels have none."""
 
 _MOST = 2000
 _LABELS = ("street", "train", "nature")
 
 
 def hierarchy_of(parameters: Parameters) -> LabelHierarchy:
-    """Return the labels of an audited phase, with the choices that it has."""
+    """Return the labels of an audited phase, with its choices if it has any."""
     labels = LabelHierarchy.flat(parameters.labels)
     return with_choices(parameters.labels) if parameters.hierarchy else labels
 
 
 def with_choices(labels: tuple[str, ...]) -> LabelHierarchy:
-    """Return labels with choices: the first has none, the next ones some."""
+    """Return labels with `CHOICES`: none for the first, some for the next ones."""
     choices = itertools.chain(CHOICES, itertools.repeat(()))
     return LabelHierarchy(dict(zip(labels, choices, strict=False)))
 
@@ -64,7 +64,7 @@ def of_label_votes(votes: int) -> Differences:
 def of_histograms(contacts: int) -> Differences:
     """Return the distances of histograms of a phone's newest contacts.
 
-    Larger limits do not differ: what is beyond the first few recordings only moves along.
+    At most three are enumerated: further contacts behave like the first few.
     """
     few = min(contacts, 3)
     kept = list(itertools.product(range(len(_LABELS)), repeat=few + 2))
@@ -104,7 +104,7 @@ def _tables(entries: int, levels: int = 3) -> Iterator[Vector]:
         return
     generator = np.random.default_rng(0)
     yield from generator.integers(0, levels, (_MOST, entries))
-    # Ballots that have nothing in common are rare among random ones.
+    # Disjoint ballots are rare among random ones.
     halves = np.arange(entries) < entries // 2
     yield from (halves.astype(np.int64), (~halves).astype(np.int64))
 
@@ -121,7 +121,7 @@ def _all_shorter(length: int) -> Iterator[tuple[int, ...]]:
 
 
 def _histogram(choices: tuple[int, ...], contacts: int) -> Vector:
-    """Return what a phone that heard these, oldest first, puts into a statistics phase."""
+    """Return the contribution to a statistics phase of a phone that heard these, oldest first."""
     parameters = StatisticsParameters(
         phones=100, labels=_LABELS, dropout=0.0, corrupted=0.05, contacts=contacts, epsilon=1.0
     )

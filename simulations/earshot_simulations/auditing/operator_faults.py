@@ -61,12 +61,12 @@ from earshot_simulations.auditing.whole_phones import (
 )
 
 _HELPER, _LEADER, _APART, _EARLY, _ADDED = range(5)
-"""Checks of operators in their order."""
+"""Places of the checks that `noise_checks` yields."""
 _PROVED = " in a proved sum"
 _CUTS: dict[type[NoiseOfOperators], float] = {WholeGaussian: 4.5, WholeLaplace: 6.0}
 """Deviations, or scales, beyond which planted faults cut noise."""
 _PLAYED = "secure-sum route, two operators"
-"""Phase that whole phones play with faults of operators: it has three sums."""
+"""Phase that whole phones play with faulty operators; it has three sums."""
 _SITTING = "secure-sum route, labels alone, two operators"
 _HALVED = ("contacts by environment, two operators", "secure-sum route, choices, two operators")
 """Phases in which a helper adds half the noise."""
@@ -101,7 +101,7 @@ def faults_of_sums(draws: int, seed: int) -> Iterator[Result]:
 
 
 def broken_operators() -> Iterator[tuple[str, AuditedOperators, int]]:
-    """Yield faults of operators, and the check that has to find each."""
+    """Yield faults of operators, and the place of the check that must find each."""
     yield "a helper that adds nothing", AuditedOperators(helper=_silent), _HELPER
     yield "a leader that adds nothing", AuditedOperators(leader=_silent), _LEADER
     yield "a helper with the same noise in two sums", AuditedOperators(helper=_again), _APART
@@ -124,7 +124,7 @@ def broken_phases() -> Iterator[Check]:
     sums = sum(isinstance(part, SecureSum) for part in parameters.plan().parts)
 
     def silent_at_last(number: int) -> RandomBytes:
-        """Return a source of noise for the first sums of a phase, and of none for the last."""
+        """Return a source of noise for all sums of a phase but the last, which gets none."""
         return bytes if number % sums == sums - 1 else os.urandom
 
     def each_phase(number: int) -> RandomBytes:
@@ -155,7 +155,7 @@ def broken_phases() -> Iterator[Check]:
 
 
 def cut_samplers() -> Iterator[Check]:
-    """Cut the tails of noise: let a sampler return its last value for them, or draw again."""
+    """Cut the tails of noise: let a sampler clip them, or draw again."""
     noises = {type(each.agreed(1).noise): each.agreed(1).noise for each in sums_of_operators()}
     for noise in noises.values():
         most = _most(noise)
@@ -206,7 +206,7 @@ def weak_proofs() -> Iterator[Check]:
     """Let phones prove their ballots without blinding, or with repeated randomness."""
 
     def again(system: RandomBytes) -> RandomBytes:
-        """Return a source whose bytes for shares and proofs are the same in all reports."""
+        """Return a source that repeats its bytes for shares and proofs in all reports."""
         kept = system(Prio3Multihot.rand_bytes)
         return lambda size: kept if size == len(kept) else system(size)
 
@@ -221,7 +221,7 @@ def weak_proofs() -> Iterator[Check]:
 
 
 def _silent(number: int) -> RandomBytes:
-    """Return a source of zeros, of which every draw is 0."""
+    """Return a source of zeros, from which every draw is 0."""
     return bytes
 
 
@@ -243,7 +243,7 @@ def last_in_clear(noise: Whole) -> Whole:
 
 
 def _changed(change: Callable[[Whole], Whole]) -> AuditedOperators:
-    """Return operators whose helper changes its noise, and keeps it so."""
+    """Return operators whose helper changes its noise before it stores it."""
     return AuditedOperators(lambda: _OtherNoise(lambda parameters, drawn: change(drawn)))
 
 
@@ -259,7 +259,7 @@ def _most(noise: NoiseOfOperators) -> int:
 
 
 def _noise_of_one_sum(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
-    """Draw as for a phase that has one sum of cells, of twice the length, and not two."""
+    """Draw as for a phase with one sum of cells, of twice the length, instead of two."""
     agreed = PHASES["secure-sum route"]
     assert isinstance(agreed, DiscoveryParameters)  # noqa: S101
     alone = affordable(msgspec.structs.replace(agreed, sums=1, most_cells=40), 2.0, 0.5)
@@ -267,7 +267,7 @@ def _noise_of_one_sum(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
 
 
 def _share(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
-    """Draw what one of n' phones would add."""
+    """Draw the share of one of n' phones."""
     noise = parameters.noise
     assert isinstance(noise, WholeGaussian)  # noqa: S101
     shared = SkellamShares(noise.variance, shares_of(PHASES["secure-sum route"]))
@@ -275,10 +275,10 @@ def _share(parameters: TwoOperatorParameters, drawn: Whole) -> Whole:
 
 
 class _OtherNoise(MemoryBook):
-    """A book in which the noise of an offer becomes another one, whose total has that.
+    """A book that replaces the noise of an offer, so that its total has the other one.
 
     Args:
-        other: Function that returns the other noise, from parameters and from what was drawn.
+        other: Function that returns the other noise, from the parameters and the drawn noise.
     """
 
     def __init__(self, other: Callable[[TwoOperatorParameters, Whole], Whole]) -> None:
@@ -293,7 +293,7 @@ class _OtherNoise(MemoryBook):
 
 
 class _Forgetful(MemoryBook):
-    """A book that keeps no answer, and erases nothing."""
+    """A book that records no answer, and erases nothing."""
 
     @override
     def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
@@ -301,7 +301,7 @@ class _Forgetful(MemoryBook):
 
 
 def _tolerant(watched: WatchedOperators) -> Callable[[Task], Answer]:
-    """Return a helper that adds up a list with a report in it twice."""
+    """Return a helper that adds up a list with a repeated report."""
 
     def answer(task: Task) -> Answer:
         secret = watched.book.secret(getattr(task, "sum_id", b""))
@@ -327,7 +327,7 @@ def _tolerant(watched: WatchedOperators) -> Callable[[Task], Answer]:
 
 
 class _LateNoise(MemoryBook):
-    """A book that draws noise anew whenever a list has come, until the first number is even."""
+    """A book that draws new noise when a list arrives, until the first number is even."""
 
     @override
     def secret(self, sum_id: bytes) -> Secret | None:
@@ -341,10 +341,10 @@ class _LateNoise(MemoryBook):
 
 
 def both_in_the_ledger() -> Iterator[Finding]:
-    """Make promises by both operators' noise, of which each knows its own."""
+    """Claim a cost by both operators' noise, though each operator knows its own part."""
     for step, mechanism, parameters, proved in sums_of_operators():
         if proved:
-            continue  # a proof changes nothing of the noise
+            continue  # a proof does not change the noise
         law = counted_on(mechanism, parameters).law
         match mechanism:
             case VectorSum():
@@ -364,14 +364,14 @@ def both_in_the_ledger() -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class _Zeros(BallotSum):
-    """A vote in which phones add zeros, as by two operators, though no operator adds noise."""
+    """A vote in which phones add zeros, as with two operators, though no operator adds noise."""
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> Any:
-        """Draw nothing."""
+        """Return zeros."""
         return laplace(self.scale, None).share(size, random)
 
 
 def zeros_for_shares() -> Check:
-    """Let phones add zeros in a sum whose noise is theirs."""
+    """Let phones add zeros in a sum whose noise should come from them."""
     case = "phones that add zeros where nobody else adds noise"
     return noise_check(case, {900: _Zeros(0.5, 3, 900)})

@@ -1,8 +1,8 @@
 """Noise of two operators, as a real helper and leader add it.
 
-What a sum by two operators tells rests on one operator's noise. So both are watched: what each adds
-must have the law that the offer states and be all that it drew, must be fresh in every sum, and the
-helper must have drawn its noise before it sees a list. Their samplers are read word by word.
+The privacy of a sum by two operators relies on the noise of one. So both are recorded: the noise
+that each adds must have the law that the offer states, be all that was drawn, and be fresh in every
+sum; the helper must draw it before it sees a list. Their samplers are read word by word.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ _PHONES, _SUMS = 3, 2
 _FEW = 10
 """Entries of a sum whose total is not inspected."""
 _STEERED = 2000
-"""Entries of a sum whose noise is drawn by words that lead into the tails."""
+"""Entries of a sum whose noise is drawn with words that reach the tails."""
 _LONGEST_BALLOT = 200_000
-"""Most entries of a proved ballot: a million take minutes, and more than a gigabyte."""
+"""Most entries of a proved ballot: a million take minutes and more than a gigabyte."""
 
 
 class OperatedSum(NamedTuple):
-    """One sum of an audited phase whose noise is two operators'.
+    """One sum of an audited phase to which two operators add the noise.
 
     Attributes:
         step: Name of the private step.
         mechanism: Mechanism of the sum.
         parameters: Parameters of its phase.
-        proved: Whether phones prove what they put in.
+        proved: Whether phones prove their inputs.
     """
 
     step: str
@@ -66,11 +66,11 @@ class OperatedSum(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The sum in words."""
+        """Description of the sum."""
         return f"{self.step}, proved" if self.proved else self.step
 
     def agreed(self, draws: int) -> TwoOperatorParameters:
-        """Return parameters of such a sum of few phones and this many entries, or fewer if proved.
+        """Return parameters of such a sum with few phones and this many entries, fewer if proved.
 
         Args:
             draws: Entries of the sum; each is one draw of each operator.
@@ -103,10 +103,10 @@ def audit_operators(draws: int, seed: int) -> Iterator[Check]:
 def noise_checks(
     case: str, parameters: TwoOperatorParameters, seed: int, operators: AuditedOperators = PRODUCT
 ) -> Iterator[Check]:
-    """Check what operators add in real sums: its laws, whether it is fresh, and when it is drawn.
+    """Check the noise of operators in real sums: its law, its freshness, and when it is drawn.
 
     Args:
-        case: The sum in words.
+        case: Description of the sum.
         parameters: Parameters of the sum.
         seed: Seed of phones' inputs.
         operators: Operators, with a fault where one is planted.
@@ -149,9 +149,9 @@ def noise_checks(
 def noise_as_drawn(
     case: str, parameters: TwoOperatorParameters, seed: int, operators: AuditedOperators
 ) -> Check:
-    """Check that operators add what they draw to every entry, for words that lead into the tails.
+    """Check that operators add all that they draw to every entry, for words that reach the tails.
 
-    The arguments are those of `noise_checks`, but for the sources of the operators' noise.
+    The arguments are those of `noise_checks`; the sources of the operators' noise are replaced.
     """
     sources = (
         lambda number: steered(bytes(KEY_BYTES), "helper", number),
@@ -163,7 +163,7 @@ def noise_as_drawn(
     for each in seen:
         for added, words in zip((each.helper, each.leader), each.drawn, strict=True):
             drawn = drawn_again(lambda random: noise.drawn(parameters.length, random), words)
-            # Words of a sum hold all noise but for 2^-80, and these lead beyond that.
+            # These draws may exceed the words of a sum, which hold all noise but for 2^-80.
             word = parameters.modulus_bits if parameters.ones is None else WORD_BITS
             other = (
                 None if drawn is None else (added - drawn).astype(np.uint64) << (WORD_BITS - word)
@@ -193,7 +193,7 @@ def noise_words(noise: NoiseOfOperators) -> str:
 def real_sums(
     parameters: TwoOperatorParameters, seed: int, operators: AuditedOperators = PRODUCT
 ) -> list[WatchedSum]:
-    """Run sums of the same operators, to which all phones report, and return what was seen.
+    """Run sums of the same operators, to which all phones report, and return the recorded sums.
 
     Args:
         parameters: Parameters of each sum.
@@ -211,7 +211,7 @@ def real_sums(
 def _inputs(
     parameters: TwoOperatorParameters, generator: np.random.Generator
 ) -> Callable[[int], npt.NDArray[np.int64]]:
-    """Return inputs of phones, by their numbers: ballots where they are proved."""
+    """Return a function from a phone's number to its input: a ballot in a proved sum."""
     bound, shape = parameters.bound, (parameters.phones, parameters.length)
     if parameters.ones is None:
         inputs = generator.integers(-bound, bound + 1, shape)
@@ -224,7 +224,7 @@ def _inputs(
 
 @functools.cache
 def sums_of_operators() -> tuple[OperatedSum, ...]:
-    """Return every sum of an audited phase whose noise is two operators', each kind once."""
+    """Return every sum of an audited phase with the noise of two operators, each kind once."""
     found: dict[object, OperatedSum] = {}
     for parameters in PHASES.values():
         for part in parameters.plan().parts:

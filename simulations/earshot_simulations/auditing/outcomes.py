@@ -58,7 +58,7 @@ def counted_epsilon(
 ) -> Bracket:
     """Return ε of some equal queries of few outcomes, at the worst neighbour.
 
-    How often each outcome comes is all that the queries tell; every way to divide them is tried.
+    The counts of the outcomes are sufficient; all possible counts are enumerated.
 
     Args:
         here: Law of one query.
@@ -76,7 +76,7 @@ def counted_epsilon(
 
 
 def multinomial_law(chances: Numbers, queries: int) -> Numbers:
-    """Return the law of how often each of some outcomes comes in independent queries."""
+    """Return the law of the counts of outcomes in independent queries."""
     from scipy.special import gammaln, xlogy
 
     ends = np.array(
@@ -90,7 +90,7 @@ def multinomial_law(chances: Numbers, queries: int) -> Numbers:
 
 
 def with_check(law: Numbers, agreement: float, check: ConfidentCheck | None) -> Numbers:
-    """Return a law of answers with `no answer` last, where there is a check."""
+    """Return a law of answers, with that of no answer last if there is a check."""
     from scipy.stats import norm
 
     if check is None:
@@ -100,7 +100,7 @@ def with_check(law: Numbers, agreement: float, check: ConfidentCheck | None) -> 
 
 
 def moved_votes(votes: Votes) -> list[Votes]:
-    """Return every table with one vote moved from one class or set to another."""
+    """Return every table with one vote moved from a class or set to another."""
     found = []
     for source, target in itertools.permutations(range(len(votes)), 2):
         if votes[source]:

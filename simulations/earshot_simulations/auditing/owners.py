@@ -24,10 +24,10 @@ from earshot_simulations.auditing.proofs import DELTA
 
 
 def audit_owners(queries: int = 200) -> Iterator[Check]:
-    """Audit accounts of owners by weights that are theirs, and by these rounded to whole numbers.
+    """Audit accounts of owners, with exact weights and with weights rounded to whole numbers.
 
     Args:
-        queries: Queries that are asked.
+        queries: Number of queries.
     """
     groups = (OwnerGroup(0.5, 15), OwnerGroup(0.8, 15), OwnerGroup(2.0, 10))
     for words, loud in (("weights", weights(groups)), ("whole weights", np.array([1.0, 1.0, 2.0]))):
@@ -35,7 +35,7 @@ def audit_owners(queries: int = 200) -> Iterator[Check]:
 
 
 def rounded_weights() -> Check:
-    """Plant a fault: plan queries by weights, and cast votes by weights that are rounded."""
+    """Plant a fault: plan queries with exact weights, and cast votes with rounded ones."""
     groups = (OwnerGroup(1.0, 20), OwnerGroup(1.5, 20))
     rule = ConfidentRule(sigma=40.0, threshold=25.0, check_sigma=60.0)
     planned, limits = weights(groups), np.array([group.epsilon for group in groups])
@@ -51,10 +51,10 @@ def _spent(case: str, groups: Sequence[OwnerGroup], loud: Numbers, queries: int)
     """Check owners that vote until their budgets are spent.
 
     Args:
-        case: Budgets and weights in words.
-        groups: Owners of equal budgets.
+        case: Description of the budgets and weights.
+        groups: Owners by equal budgets.
         loud: Weight of a vote of each group.
-        queries: Queries that are asked.
+        queries: Number of queries.
     """
     of = np.repeat(np.arange(len(groups)), [group.members for group in groups])
     limits = np.array([group.epsilon for group in groups])[of]
@@ -75,7 +75,7 @@ def _spent(case: str, groups: Sequence[OwnerGroup], loud: Numbers, queries: int)
 def _within(
     case: str, limits: Numbers, rule: ConfidentRule, asked: Numbers, answered: Numbers
 ) -> Check:
-    """Check spent budgets by what was asked and answered, squares of weights added up."""
+    """Check spent budgets, from the squared weights of checks and answers, added up."""
     each = rule.divergences(np.ones((1, 2)), ORDERS)
     curves = asked[:, None] * each.asked + answered[:, None] * each.answered
     worst = float((epsilons(curves, ORDERS, DELTA) / limits).max())
@@ -83,7 +83,7 @@ def _within(
         case,
         "every owner's ε at most its own",
         f"{worst:.3g} of it at most",
-        worst <= 1.001,  # a grid of orders against the best of all
-        "every query's check and answer by the weights that were cast, composed anew",
+        worst <= 1.001,  # room for a grid of orders instead of the best order
+        "checks and answers of all queries at the weights that were cast, composed again",
         f"{power.EXACTLY} beyond .1 %",
     )

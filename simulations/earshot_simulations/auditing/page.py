@@ -17,17 +17,17 @@ FILES = ("audit.json", "audit.html")
 _WORDS = {
     AuditRole.PRODUCT: (
         "Each line is something that leaves a phone or a curator, for two data sets that differ in "
-        "one recording, or in all that one phone contributes. ε bounds how much the published "
-        "numbers can tell of that difference: whatever they are, it changes their probability "
-        "by the factor e^ε at most, except with probability δ. Claimed is the mechanism's own "
-        "formula, proven is what a phone's accounting makes of it (beside it what Google's "
-        "dp-accounting library does), and measured is what the noise that is really drawn allows. "
-        "Measured may never exceed proven. Would see says how large an error must be for its line "
-        "to show it with a probability of at least .99."
+        "one recording, or in everything that one phone contributes. ε bounds how much the "
+        "published numbers can reveal about that difference: it changes the probability of any "
+        "result by at most a factor of e^ε, except with probability δ. Claimed is by the "
+        "mechanism's own formula, proven is by a phone's accounting (and, next to it, by Google's "
+        "dp-accounting library), and measured is computed from the noise that is really drawn. "
+        "Measured may never exceed proven. Would see is the smallest error that the line would "
+        "detect with a probability of at least .99."
     ),
     AuditRole.FAULT: (
-        "An audit that finds nothing may be blind. So each of these was broken on purpose, in a "
-        "way in which such systems have been broken before, and the audit has to see it."
+        "An audit that never fails may be unable to. So each of these was broken on purpose, as "
+        "such systems have been broken before, and the audit must detect it."
     ),
 }
 

@@ -1,7 +1,6 @@
 """Phases whose mechanisms are audited: every kind in every form, by every summation.
 
-Every mechanism that a plan declares has an auditor here, by its type. One without is an error, so
-that no mechanism enters a phase unaudited.
+Every mechanism that a plan declares has an auditor here, by its type; one without is an error.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ _LEARNING = PhaseParameters(
 
 
 def _discovery(summation: SummationName, sums: int, *, choices: bool, kinds: int) -> Parameters:
-    """Return a phase of the secure-sum route, by its sums of cells and rows of labels."""
+    """Return a phase of the secure-sum route with these sums of cells and rows of labels."""
     labels = neighbours.with_choices(_LABELS) if choices else LabelHierarchy.flat(_LABELS)
     parameters = DiscoveryParameters(
         phones=1000,
@@ -129,11 +128,11 @@ def _learning(**changes: Any) -> Form:
 
 
 Form = Callable[[SummationName], Parameters]
-"""Function that returns a phase by this summation, with the noise that it takes."""
+"""Function that returns a phase with this summation, and the noise that it needs."""
 _SOUND: dict[str, Any] = {"dimensions": 8, "geometry": Geometry.SPHERICAL, "recordings": 20}
 _ROWS = {"": (False, 1), ", choices": (True, 1), ", kinds": (False, 2)}
 _ROWS[", choices and kinds"] = (True, 2)
-"""Rows of a sum of labels, in words: whether choices have some, and the kinds that split them."""
+"""Rows of a sum of labels: whether choices have some, and how many kinds split each."""
 FORMS: dict[type[Parameters], dict[str, Form]] = {
     PhaseParameters: {
         "local route, points": _learning(),
@@ -160,23 +159,23 @@ FORMS: dict[type[Parameters], dict[str, Form]] = {
     LabellingParameters: {"votes on samples": _labelling},
     StatisticsParameters: {"contacts by environment": _statistics},
 }
-"""Forms of each kind of phase by name: one for every way that product code plans it."""
+"""Forms of each kind of phase by name: one for every way in which product code plans it."""
 SUMMED = {
     SummationName.BELL: "",
     SummationName.TWO_OPERATORS: ", two operators",
     SummationName.TWO_OPERATORS_PROVED: ", proved ballots",
 }
-"""Words for its summation in the name of a phase."""
+"""Suffix of a phase's name, by its summation."""
 
 
 def phases(kinds: Iterable[Kind] = KINDS) -> Iterator[tuple[str, Parameters]]:
-    """Yield every form of every kind by every summation that it can have, and its name.
+    """Yield every form of every kind with every summation that it supports, and its name.
 
     Args:
         kinds: Kinds of phase.
 
     Raises:
-        WrongStateError: A kind of phase has no form, or a summation no words.
+        WrongStateError: A kind of phase has no form.
     """
     for kind in kinds:
         forms = FORMS.get(kind.parameters)
@@ -194,7 +193,7 @@ def phases(kinds: Iterable[Kind] = KINDS) -> Iterator[tuple[str, Parameters]]:
 
 
 PHASES: dict[str, Parameters] = dict(phases())
-"""Phases by name; their budgets are at the default limits of a phone, or close to them."""
+"""Phases by name; their budgets are at or near the default limits of a phone."""
 
 _DIFFERENCES: dict[str, Callable[[Parameters], Differences]] = {
     learning.CENTROID_VOTE: lambda each: neighbours.of_centroid_votes(each.centroid_votes),  # type: ignore[attr-defined]
@@ -241,7 +240,7 @@ def audit_mechanism(
     """Audit one private step of one phase.
 
     Raises:
-        WrongStateError: There is no audit of a mechanism of that type.
+        WrongStateError: A mechanism of that type has no auditor.
     """
     match mechanism:
         case BallotSum():

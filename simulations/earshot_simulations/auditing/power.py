@@ -1,7 +1,7 @@
 """Power of an audit: the smallest error detected with a probability of at least .99.
 
-The power of a test follows from the numbers of draws and cells and from the level at which it
-refuses. An exact line sees everything beyond its bracket.
+The power of a test follows from its draws, its cells and its level. An exact line detects
+everything beyond its bracket.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ POWER = 0.99
 EXACTLY = "exact: any"
 _BISECTIONS = 40
 _LARGEST = 50.0
-"""An ε that trials cannot tell from a larger one."""
+"""An ε that trials cannot distinguish from a larger one."""
 
 
 def of_tries(tries: int) -> str:
-    """Return how rare an error may be among this many random inputs."""
+    """Return how rare an error among this many random inputs may be."""
     return f"an error on {_percent(1 - (1 - POWER) ** (1 / tries))} of such inputs"
 
 
 def of_repeats(keys: int, most: int) -> str:
-    """Return how often a byte must repeat to be seen, if more than `most` are refused."""
+    """Return how often a byte must repeat to be detected, if more than `most` are rejected."""
     from scipy.stats import beta
 
     share = float(beta.ppf(POWER, most + 1, keys - most))
@@ -41,7 +41,7 @@ def of_fit(cells: int, draws: int, level: float) -> str:
     Args:
         cells: Cells into which draws are counted.
         draws: Number N of draws.
-        level: A p-value below which a law is refused.
+        level: P-value below which a law is rejected.
     """
     from scipy.stats import chi2, ncx2
 
@@ -60,23 +60,23 @@ def of_kolmogorov(draws: int, level: float) -> str:
 
 
 def of_correlation(numbers: int, deviations: float) -> str:
-    """Return the correlation that is detected, if one beyond these deviations is refused."""
+    """Return the correlation that is detected, if one beyond these deviations is rejected."""
     least = (deviations + _normal()) / math.sqrt(numbers)
     return f"a correlation of {least:.2g}" if least < 1 else "none"
 
 
 def of_rate(rate: float, draws: int, deviations: float) -> str:
-    """Return the bias of coins that is detected, if one beyond these deviations is refused."""
+    """Return the bias of coins that is detected, if one beyond these deviations is rejected."""
     off = (deviations + _normal()) * math.sqrt((1 - rate) / rate / draws)
     return f"a rate {_percent(off)} off"
 
 
 @functools.lru_cache(maxsize=64)
 def of_trials(trials: int, confidence: float, delta: float, limit: float) -> str:
-    """Return the ε that `sampling.sampled_epsilon` detects, half of whose trials measure.
+    """Return the ε that `sampling.sampled_epsilon` detects with half of its trials.
 
-    No ε shows better than where one event has all of it, P = e^ε/(1 + e^ε) on one data set and
-    1 − P on its neighbour: what a mechanism hides more deeply must be larger to be seen.
+    This is the best case: a single event with P = e^ε/(1 + e^ε) on one data set and 1 − P on its
+    neighbour. An ε that is spread over many events must be larger to be detected.
 
     Args:
         trials: Trials on each of two data sets.

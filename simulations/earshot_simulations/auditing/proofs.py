@@ -31,6 +31,6 @@ def composed_finding(
     measured: Bracket,
     method: Technique,
 ) -> Finding:
-    """Do the same for several events, one after the other."""
+    """Compare a measurement with a claimed ε and the proven cost of composed events."""
     proven, library = composed_epsilon(events, DELTA), composed(events, DELTA).epsilon
     return Finding(case, unit, DELTA, claimed, proven, measured, method, library)

@@ -1,9 +1,9 @@
 """Each operator's view of a proved ballot, which must not depend on the vote.
 
-Phones of the product's code prove their ballots under a real offer. Half of them give a vote that
-the others do not. An operator sees its share, and both verifier shares; and it may alter its share
-before it makes its verifier share, so that ballots with this vote would count and others would not.
-Whoever learned from that which reports count would learn how a phone voted.
+Real phones prove their ballots under a real offer; half of them cast a vote that the others do not.
+An operator sees its share and both verifier shares. It may also alter its share before it makes its
+verifier share, aiming at a change that only ballots with this vote survive: the reports that count
+would then reveal how phones voted.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class WeakProofs:
 
     Attributes:
         source: Makes the source of all random bytes, from that of the operating system.
-        blinding: Changes the random values by which a proof hides what it is about.
+        blinding: Changes the random values by which a proof hides its ballot.
     """
 
     source: Callable[[RandomBytes], RandomBytes] = lambda system: system
@@ -62,10 +62,10 @@ SOUND = WeakProofs()
 
 
 class _Reports(NamedTuple):
-    """Reports of one sum, of phones without and with the vote in turn.
+    """Reports of one sum, alternating between phones without and with the vote.
 
     Attributes:
-        proof: How they are proved.
+        proof: Proof system.
         verify_key: Key of both operators.
         parts: Part of each operator in every report.
     """
@@ -87,7 +87,7 @@ def audit_proved_ballots(weakness: WeakProofs = SOUND) -> Iterator[Check]:
 
 
 def _reported(weakness: WeakProofs) -> _Reports:
-    """Let phones report to a leader, under an offer of its helper."""
+    """Let phones report to a leader, under an offer of the helper."""
     watched = WatchedOperators()
     operated = next(each for each in sums_of_operators() if each.proved)
     agreed = msgspec.structs.replace(operated.agreed(_ENTRIES), phones=_PHONES)
@@ -122,7 +122,7 @@ def _reported(weakness: WeakProofs) -> _Reports:
 
 
 def _ballot(bit: int) -> npt.NDArray[np.int64]:
-    """Return a ballot with a vote in the first entry, or without, and one in the last."""
+    """Return a ballot with this bit in the first entry, and a vote in the last."""
     ballot = np.zeros(_ENTRIES, dtype=np.int64)
     ballot[0], ballot[-1] = bit, 1
     return ballot
@@ -150,7 +150,7 @@ def _counted(party: Party, reports: _Reports, guess: int | None) -> list[int]:
     Args:
         party: Operator that may alter its shares.
         reports: Reports.
-        guess: Vote that it guesses, and turns into the other; None if it alters nothing.
+        guess: Bit that it guesses, and flips; None if it alters nothing.
     """
     proof, other = reports.proof, Party(1 - party)
     honest = proof.verifiers(other, reports.verify_key, reports.parts[other])
@@ -161,8 +161,8 @@ def _counted(party: Party, reports: _Reports, guess: int | None) -> list[int]:
 def _verifier_shares(party: Party, reports: _Reports, guess: int | None) -> list[bytes]:
     """Return an operator's verifier shares, of altered shares if it guesses a vote.
 
-    It leaves the randomness alone that phones' shares fix, which everybody would see. The change of
-    a proof is right if the guess is, and if nothing hides what the proof is about.
+    It keeps the joint randomness that phones' shares fix, since a change there would be detected.
+    The altered proof is valid if the guess is right and the proof does not hide its ballot.
     """
     proof, parts = reports.proof, reports.parts[party]
     circuit, arithmetic = proof.circuit, proof.arithmetic
@@ -189,9 +189,9 @@ def _verifier_shares(party: Party, reports: _Reports, guess: int | None) -> list
 
 
 def _added_up(reports: _Reports) -> list[bytes]:
-    """Return what the verifier shares of each report add up to, of every input of the gadget.
+    """Return the sum of each report's verifier shares, for every input of the gadget.
 
-    What comes before is zero for whatever counts, and what comes after follows.
+    The element before these is zero in every valid report, and the one after them follows.
     """
     proof = reports.proof
     both = [proof.verifiers(party, reports.verify_key, reports.parts[party]) for party in Party]
@@ -204,7 +204,7 @@ def _added_up(reports: _Reports) -> list[bytes]:
 
 
 def _uniform(what: str, parts: list[bytes]) -> Check:
-    """Check that bytes are uniform in reports without the vote, and in those with it."""
+    """Check that bytes are uniform in reports without the vote, and in reports with it."""
     drawn = [np.frombuffer(b"".join(parts[bit::2]), dtype=np.uint8) for bit in _BITS]
     fits = [fit(_BYTES, each.astype(np.int64)) for each in drawn]
     worst = min(fits)

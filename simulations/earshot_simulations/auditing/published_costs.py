@@ -1,8 +1,8 @@
 """Published data-dependent costs: all votes of a few teachers, all neighbours.
 
 Such a cost is published with noise in proportion to its smooth sensitivity. That noise depends on
-the votes, too: where it differs by more than e^β on a neighbour, the noise tells what the cost
-hides. Both are taken from `tally.dependent.publish` itself as it publishes.
+the votes, too: if it differs by more than e^β on a neighbour, the scale of the noise reveals the
+votes. Cost and noise are recorded from `tally.dependent.publish` itself.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _QUERIES = 20
 _ROUNDING = 1e-9
 _FIT = 1e-9
 _EXACT = Technique(
-    EXACT, "exact: the normal laws of all votes and all their neighbours, before they are rounded"
+    EXACT, "exact: the normal laws of all votes and all their neighbours, before rounding"
 )
 
 
 @dataclass(frozen=True)
 class PublishedCost:
-    """A cost as it is published.
+    """The law of a published cost.
 
     Attributes:
-        mean: Cost itself: the mean of what is published, before it is rounded.
+        mean: Cost without noise: the mean of the published one, before rounding.
         release: Order and noise of the release.
     """
 
@@ -79,7 +79,7 @@ CASES: dict[str, tuple[VotesCost, VotingRule, int]] = {
 
 
 def audit_published_costs(draws: int, seed: int) -> Iterator[Result]:
-    """Audit every way to publish a cost.
+    """Audit every way of publishing a cost.
 
     Args:
         draws: Draws of a published cost.
@@ -98,7 +98,7 @@ def published_cost(name: str, sensitivity: Sensitivity | None = None) -> Finding
 
     Args:
         name: Case, one of `CASES`.
-        sensitivity: Function that runs in place of `releases.smooth_sensitivity`: a planted fault.
+        sensitivity: Planted fault: function that replaces `releases.smooth_sensitivity`.
     """
     cost, rule, classes = CASES[name]
     seen = {votes: _publish(cost, rule, votes, sensitivity) for votes in _all(classes)}
@@ -143,7 +143,7 @@ def drawn(draws: int, seed: int) -> Check:
     value = float(kstest(found - 0.5 / 1024, "norm", args=(2.0, release.noise)).pvalue)
     return Check(
         "the noise on a cost",
-        f"normal, of the deviation that is said (p ≥ {_FIT:g})",
+        f"normal, of the stated deviation (p ≥ {_FIT:g})",
         p_said(value),
         value >= _FIT,
         f"Kolmogorov and Smirnov's test of {draws} costs",
@@ -161,7 +161,7 @@ def _all(classes: int) -> Iterator[Votes]:
 def _publish(
     cost: VotesCost, rule: VotingRule, votes: Votes, sensitivity: Sensitivity | None
 ) -> PublishedCost:
-    """Publish the cost of queries that got these votes, all answered."""
+    """Publish the cost of queries with these votes, all of them answered."""
     voted = np.repeat(np.arange(len(votes)), np.array(votes, dtype=np.int64))
     answers = np.full(_QUERIES, int(np.argmax(votes)))
     if rule.several:

@@ -1,7 +1,7 @@
 """Whole phases: the joint privacy loss of their steps against the proven cost of their events.
 
-A server that watches a whole phase may choose each step by what the one before gave, so each step
-is taken against its own worst neighbours.
+A server may choose each step by the results of the steps before, so each step is measured at its
+own worst neighbours.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from earshot_simulations.auditing.votes import worst
 
 _CELLS = 2**16
 _EXACT = Technique(
-    EXACT, "exact: the losses of all steps convolved, in each sum the noise counted on"
+    EXACT, "exact: the losses of all steps convolved, with the guaranteed noise of each sum"
 )
 
 
 def audit_phases() -> Iterator[Finding]:
-    """Audit every phase, in both units that a ledger keeps."""
+    """Audit every phase, in both units of a ledger."""
     for name, parameters in PHASES.items():
         plan = parameters.plan()
         for unit in LEDGER_UNITS:
@@ -58,7 +58,7 @@ def phase_losses(parameters: Parameters, unit: Unit, step: float, recordings: in
         parameters: Parameters of the phase.
         unit: Unit in which neighbours differ.
         step: Step of the grid.
-        recordings: Recordings that the phone holds, where they are more than the phase says.
+        recordings: Recordings that the phone holds, if more than the phase states.
     """
     return composed(
         _loss(name, mechanism, parameters, unit, step, recordings)
@@ -94,4 +94,4 @@ def _loss(
             law_of = selection_law(mechanism.method, mechanism.epsilon, mechanism.repeats)
             few = mechanism.repeats + 1
             return loss(*worst_selection(law_of, few, differ, 1 / mechanism.epsilon), step)
-    raise TypeError(f"no worst losses are known of {type(mechanism).__name__}: say them here")
+    raise TypeError(f"no worst losses are known for {type(mechanism).__name__}: add them here")

@@ -1,9 +1,9 @@
-"""The best of several private runs, audited by the exact law of what is released.
+"""The best of several private runs, audited by the exact law of the released outcome.
 
 K runs, K geometric and secret, release the outcome with the largest score. If F(s) is the
 probability that one run scores at most s, the best scores at most s with probability
-γF / (1 − (1 − γ)F), γ = 1 / E[K]. What a run is does not matter to the proof, so the worst runs
-are taken that are as private as they are declared, and scores that tell the most.
+γF / (1 − (1 − γ)F), γ = 1 / E[K]. The proof holds for any runs of the declared privacy, so the
+worst of these are measured, with the scores that reveal most.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EXACT = Technique(EXACT, "exact: the law of the best of a geometric number of w
 
 
 def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Result]:
-    """Audit runs in every unit, and check that their number is drawn as the proof wants it.
+    """Audit runs in every unit, and check the law of their number.
 
     Args:
         step: Name of the private step.
@@ -57,7 +57,12 @@ def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Re
 
 
 def worst_runs(mechanism: Runs, recordings: int) -> tuple[Numbers, Numbers]:
-    """Return the laws of what the worst runs release, on neighbours apart by recordings."""
+    """Return the laws of the outcome of the worst runs, on two neighbours.
+
+    Args:
+        mechanism: Mechanism of the runs.
+        recordings: Recordings by which the neighbours differ.
+    """
     if isinstance(mechanism, BestLaplaceLloyd):
         pairs = _pure_runs(mechanism.epsilon * recordings / 3)
     else:
@@ -71,14 +76,14 @@ def worst_runs(mechanism: Runs, recordings: int) -> tuple[Numbers, Numbers]:
 
 
 def best_of(chances: Numbers, runs: int) -> Numbers:
-    """Return the law of what the best of runs releases.
+    """Return the law of the outcome of the best of several runs.
 
     Args:
         chances: Probabilities of the outcomes of one run, by ascending score.
         runs: Mean number of runs.
     """
     stop = 1 / runs
-    # From above, so that nothing cancels: an outcome is best unless a better one is.
+    # Added up from the highest score, which avoids cancellation.
     above = np.append(np.cumsum(chances[::-1])[::-1][1:], 0.0)
     stays, at_least = stop + (1 - stop) * above, stop + (1 - stop) * (above + chances)
     released: Numbers = stop * chances / (stays * at_least)
@@ -88,8 +93,7 @@ def best_of(chances: Numbers, runs: int) -> Numbers:
 def _pure_runs(epsilon: float) -> Iterator[tuple[Numbers, Numbers]]:
     """Yield laws of three outcomes of a run that is ε-private and no more.
 
-    On one data set the middle score is likelier by e^ε, and the highest, which takes its place, is
-    less likely by as much.
+    On one data set the middle score is likelier by e^ε, and the highest less likely by as much.
     """
     ratio = math.exp(-epsilon)
     for rare, high in itertools.product(np.geomspace(1e-5, 0.3, 12), np.geomspace(1e-3, 0.6, 12)):
@@ -101,9 +105,9 @@ def _pure_runs(epsilon: float) -> Iterator[tuple[Numbers, Numbers]]:
 
 
 def _gaussian_runs(shift: float) -> Iterator[tuple[Numbers, Numbers]]:
-    """Yield laws of a number with Gaussian noise, whose score grows with it or falls.
+    """Yield laws of a number with Gaussian noise, whose score rises or falls with it.
 
-    The number is put into cells, which is post-processing.
+    The number is discretized, which is post-processing.
     """
     from scipy.stats import norm
 
@@ -111,7 +115,7 @@ def _gaussian_runs(shift: float) -> Iterator[tuple[Numbers, Numbers]]:
     edges[0], edges[-1] = -np.inf, np.inf
 
     def cells(mean: float) -> Numbers:
-        # Differences of the tail that is small, as those of the other cancel.
+        # Differences of the smaller tail; those of the other would cancel.
         below, above = norm.cdf(edges - mean), norm.sf(edges - mean)
         return np.asarray(np.where(edges[1:] <= mean, np.diff(below), -np.diff(above)))
 

@@ -27,7 +27,7 @@ _SCALE, _SIGMA, _VARIANCE = 4.0, 6.5, 5000.0
 _SHARES = 900
 _RATE, _STEPS, _LIMIT, _MEAN = 0.3, 2, 6, 4
 _ONE_BY_ONE = 10
-"""Samplers of one number at a time draw this many times fewer."""
+"""Factor by which samplers of single numbers draw fewer."""
 
 
 def _laplace(size: int, random: RandomBytes) -> Whole:
@@ -71,7 +71,7 @@ AUDITED: dict[str, Sampler] = {
 
 
 def audit_samplers(trials: int, seed: int) -> Iterator[Check]:
-    """Audit every sampler by draws, and those of shares by the law of their sum, too.
+    """Audit every sampler by draws, and those of shares also by the law of their sum.
 
     Args:
         trials: Draws of each.
@@ -94,7 +94,7 @@ def audit_samplers(trials: int, seed: int) -> Iterator[Check]:
 
 
 def discrete_laplace_law(scale: float) -> Law:
-    """Return P(x) = (1 − α) / (1 + α) · α^|x|, α = exp(−1/scale), as far as it is above 10⁻⁴⁰."""
+    """Return P(x) = (1 − α) / (1 + α) · α^|x|, α = exp(−1/scale), where it exceeds 10⁻⁴⁰."""
     reach = math.ceil(95 * scale)
     ratio = math.exp(-1 / scale)
     values = np.arange(-reach, reach + 1)
@@ -102,14 +102,14 @@ def discrete_laplace_law(scale: float) -> Law:
 
 
 def discrete_gaussian_law(sigma: float) -> Law:
-    """Return P(x) proportional to exp(−x² / 2σ²), as far as it is above 10⁻⁴⁰."""
+    """Return P(x) proportional to exp(−x² / 2σ²), where it exceeds 10⁻⁴⁰."""
     reach = math.ceil(14 * sigma)
     masses = np.exp(-np.square(np.arange(-reach, reach + 1) / sigma) / 2)
     return Law(-reach, masses / masses.sum())
 
 
 def skellam_law(variance: float) -> Law:
-    """Return the law of the difference of two Poisson variables, as far as it is above 10⁻¹⁵."""
+    """Return the law of the difference of two Poisson variables, where it exceeds 10⁻¹⁵."""
     from scipy.stats import skellam
 
     reach = math.ceil(9 * math.sqrt(variance))
@@ -128,7 +128,7 @@ def drawn_check(name: str, sampler: Sampler, law: Law, trials: int, seed: int) -
 
 
 def sum_check(name: str, share: Law, law: Law) -> Check:
-    """Check whether shares, as their sampler draws them, add up to this law."""
+    """Check that shares, as their sampler draws them, add up to this law."""
     total = share.times(_SHARES)
     first = min(total.first, law.first)
     last = max(total.values[-1], law.values[-1])

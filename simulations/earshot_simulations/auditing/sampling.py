@@ -18,7 +18,7 @@ Outcome = tuple[int, ...]
 OutcomeLaw = dict[Outcome, float]
 
 CONFIDENCE = 1 - 1e-6
-"""Confidence that a bound holds; an audit of a hundred is wrong once in ten thousand runs."""
+"""Confidence of a bound; an audit with a hundred bounds is wrong once in ten thousand runs."""
 UNLIKELY = 1e-9
 """P-value below which draws are taken not to follow their law."""
 _THRESHOLDS = 50
@@ -26,15 +26,15 @@ _CELLS = 25
 
 
 def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Bracket:
-    """Bound ε from below by what these trials show, with probability `CONFIDENCE`.
+    """Bound ε from below by these trials, with probability `CONFIDENCE`.
 
     The events are that the loss exceeds a threshold (likelihood-ratio tests). Half of the trials
-    choose the threshold; the others measure it, so that choosing biases nothing.
+    choose the threshold, and the others measure it, so the choice does not bias the bound.
 
     Args:
         losses: Losses of transcripts on one data set, float64 of shape (trials,).
-        neighbours: Losses of transcripts on its neighbour, likewise; the same loss, of the first
-            data set against the second.
+        neighbours: Losses of transcripts on its neighbour, of the same shape; the same loss, of the
+            first data set against the second.
         delta: Value of δ.
     """
     half = len(losses) // 2
@@ -46,7 +46,7 @@ def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Brack
 def fit(law: Law, drawn: Whole) -> tuple[float, int]:
     """Return the p-value of a χ² test of numbers against a law, and the count of its cells.
 
-    Cells are as equal in probability as values allow, so that some hundred numbers are enough.
+    Cells are as equal in probability as values allow, so a few hundred numbers are enough.
     """
     from scipy.stats import chisquare
 
@@ -58,7 +58,7 @@ def fit(law: Law, drawn: Whole) -> tuple[float, int]:
     expected = np.diff([0.0, *below[ends], 1.0])
     places = np.searchsorted(ends, (drawn - law.first).clip(0, len(below) - 1))
     observed = np.bincount(places, minlength=len(expected))
-    if expected[-1] < 1 / _CELLS and len(expected) > 2:  # too few to be a cell of its own
+    if expected[-1] < 1 / _CELLS and len(expected) > 2:  # too few for a cell
         expected, observed = (
             np.append(each[:-2], each[-2:].sum()) for each in (expected, observed)
         )
@@ -75,7 +75,7 @@ def law_check(case: str, drawn: Counter[Outcome], law: OutcomeLaw) -> Check:
     observed = np.array([drawn[outcome] for outcome in common], dtype=float)
     rest = max(trials - expected.sum(), 1e-9)
     expected, observed = np.append(expected, rest), np.append(observed, trials - observed.sum())
-    if rest < 10:  # too few to say anything, so they join the last
+    if rest < 10:  # too few for a cell, so they join the last
         expected = np.append(expected[:-2], expected[-2:].sum())
         observed = np.append(observed[:-2], observed[-2:].sum())
     p_value = float(chisquare(observed, expected).pvalue)

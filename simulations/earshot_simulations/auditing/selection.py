@@ -1,7 +1,7 @@
 """Private selection of the largest counts, audited by the exact law of the selection.
 
-Few counts have few outcomes, so the probability of every ordered selection is a finite sum. The
-law is that of a method's definition; that phones' code draws from it is a check of its own.
+A few counts have few outcomes, so the probability of every ordered selection is a finite sum. The
+law follows from a method's definition; draws of phones' code are tested against it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from earshot_simulations.auditing.sampling import Outcome, OutcomeLaw, law_check
 
 Counts = tuple[int, ...]
 Selector = Callable[[Counts], OutcomeLaw]
-"""Function that gives the law of a selection from some counts, in order."""
+"""Function that returns the law of an ordered selection from some counts."""
 
 _ROUNDING = 1e-13
-"""Relative error of a probability that is a sum of some thousand products."""
+"""Relative error of a probability that is a sum of a few thousand products."""
 _REACH = 60
 _EXACT = Technique(EXACT, "exact: every selection from few counts and their neighbours")
 
@@ -46,13 +46,13 @@ def selection_law(method: SelectionMethod, epsilon: float, repeats: int) -> Sele
 def audit_selection(
     step: str, mechanism: Selection, candidates: int, trials: int, seed: int
 ) -> Iterator[Result]:
-    """Audit a selection in every unit, exactly, and check that phones' code selects by its law.
+    """Audit a selection in every unit, exactly, and check that phones' code follows its law.
 
     Args:
         step: Name of the private step.
         mechanism: Mechanism of the selection.
-        candidates: Number of counts; more than three only take longer.
-        trials: Selections that are drawn.
+        candidates: Number of counts; more than three would only take longer.
+        trials: Number of drawn selections.
         seed: Seed of the selections.
     """
     few = max(mechanism.repeats + 1, min(candidates, 3))
@@ -74,9 +74,9 @@ def audit_selection(
 def worst_selection(
     law: Selector, candidates: int, recordings: int, scale: float
 ) -> tuple[Numbers, Numbers]:
-    """Return the laws of outcomes on the worst of small counts, and on its worst neighbour.
+    """Return the laws of outcomes on the worst small counts, and on their worst neighbour.
 
-    Neighbours have more of one count.
+    Neighbours have a larger value of one count.
 
     Args:
         law: Law of the method.
@@ -118,7 +118,7 @@ def _ordered(
 
 
 def _noisy_max(counts: list[int], epsilon: float) -> Numbers:
-    """Return P(this is the first of the largest noisy counts), by discrete Laplace noise."""
+    """Return P(this is the first of the largest noisy counts), with discrete Laplace noise."""
     reach = math.ceil(_REACH / epsilon)
     values = np.arange(min(counts) - reach, max(counts) + reach + 1)
     ratio = math.exp(-epsilon)
@@ -140,7 +140,7 @@ def _noisy_max(counts: list[int], epsilon: float) -> Numbers:
 
 
 def _permute_and_flip(counts: list[int], epsilon: float) -> Numbers:
-    """Return P(this is drawn from those whose coins are heads); the largest count's always is."""
+    """Return P(this is drawn among heads); the coin of the largest count always shows heads."""
     heads = np.exp(-epsilon * (max(counts) - np.array(counts)))
     chances = np.zeros(len(counts))
     for coins in itertools.product((False, True), repeat=len(counts)):
@@ -166,7 +166,7 @@ _CHANCES: dict[SelectionMethod, Callable[[list[int], float], Numbers]] = {
 
 
 def _trailing(candidates: int, leads: Iterable[int]) -> Iterator[Counts]:
-    """Yield counts of which the first, or the last, trails or leads the others by these leads."""
+    """Yield counts whose first, or last, trails or leads the others by these leads."""
     for lead, ahead in itertools.product(leads, (0, candidates - 1)):
         for one, others in ((0, lead), (lead, 0)):
             yield tuple(one if each == ahead else others for each in range(candidates))

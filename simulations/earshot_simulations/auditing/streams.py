@@ -1,7 +1,7 @@
 """Random bytes: recorded, replayed, and chosen to reach the tails.
 
-A sampler is a function of the bytes that it is given. So whoever adds noise has added all of it,
-and nothing else, if the same bytes give the same noise again, entry by entry.
+A sampler is a function of its random bytes. So a party has added all of its noise, and nothing
+else, if the same bytes give the same noise again, entry by entry.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def drawn_again(draw: Callable[[RandomBytes], Whole], answers: Sequence[bytes]) 
 
     Args:
         draw: Function that draws from a source of bytes.
-        answers: Answers of the source that was noted.
+        answers: Answers of the recorded source.
     """
     left = list(answers)[::-1]
 
@@ -71,8 +71,8 @@ class _OtherBytesError(Exception):
 def steered(key: bytes, *names: object) -> RandomBytes:
     """Return a source of extreme words, very small or very large.
 
-    Digits of a number that are rarely one are ones here every other time. The logarithm of half of
-    the words is uniform, and that of what the others lack of the largest word.
+    A digit that is rarely one is one here every other time. For half of the words the logarithm is
+    about uniform; for the others, that of their distance from the largest word.
     """
     random = keyed(key, *names)
 
@@ -83,7 +83,7 @@ def steered(key: bytes, *names: object) -> RandomBytes:
 
 
 def steered_words(random: RandomBytes, shape: tuple[int, ...]) -> Words:
-    """Return such words, uint64 of this shape."""
+    """Return extreme words, see `steered`, as uint64 of this shape."""
     words = np.frombuffer(random(8 * int(np.prod(shape))), dtype="<u8").reshape(shape)
     choices = np.frombuffer(random(words.size), dtype=np.uint8).reshape(shape)
     small = words >> (choices % WORD_BITS).astype(np.uint64)

@@ -1,8 +1,8 @@
 """Secrets of secure sums, audited in two real sums with recorded randomness.
 
-A sum hides inputs as well as its masks cannot be guessed. Every secret must be asked of the
-operating system in full, and reach the cipher in full: a seed of 32 bits looks like any other. No
-sum may have a secret of the one before it: of two totals under the same masks all can be told.
+A sum hides its inputs only if its masks cannot be guessed. Every secret must come from the
+operating system in full, and reach the cipher in full: the masks of a 32-bit seed look like any
+others. No sum may repeat a secret of an earlier one: two totals under the same masks reveal inputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEY_BYTES = 32
 PHONES, _SUMS = 12, 2
 _ALL = PHONES * _SUMS
 _COMMON = 0.2
-"""Share of keys above which a byte that has the same value in all of them is not random."""
+"""Share of keys with the same value of a byte above which that byte is not random."""
 
 
 @dataclass
@@ -36,11 +36,11 @@ class SumRandomness:
     """Randomness of sums: requests to the operating system, and the seeds of masks.
 
     Attributes:
-        answers: Answers of the operating system, each to one request.
-        private_keys: Private keys of X25519, as they were generated.
-        seeds: Seeds of which phones expanded masks: in turns those that one added, its own first,
-            and those that it removed.
-        locks: Keys under which phones sealed lists of these.
+        answers: Answers of the operating system, one for each request.
+        private_keys: Generated private keys of X25519.
+        seeds: Seeds from which phones expanded masks: alternately those that a phone added, its
+            self-mask first, and those that it removed.
+        locks: Keys under which phones sealed lists of seeds.
     """
 
     answers: list[bytes] = field(default_factory=list)
@@ -71,7 +71,7 @@ SOUND = Weakness()
 
 
 def audit_secrets(weakness: Weakness = SOUND) -> Iterator[Check]:
-    """Run two sums of the same phones and look at all of their secrets."""
+    """Run two sums of the same phones and check all of their secrets."""
     randomness, sharing_bytes = _watched_sums(weakness)
     added, removed = randomness.seeds[0::2], randomness.seeds[1::2]
     own, locks = [seeds[0] for seeds in added], randomness.locks
@@ -112,7 +112,7 @@ def audit_secrets(weakness: Weakness = SOUND) -> Iterator[Check]:
 
 
 def _watched_sums(weakness: Weakness) -> tuple[SumRandomness, int]:
-    """Return what sums of real participants draw, and the bytes of a phone's two sharings."""
+    """Return the randomness of real sums, and the number of bytes for a phone's two sharings."""
     parameters = choose(PHONES, (3,), 100, 0.0, 0.05)
     together = SumRandomness()
     for _ in range(_SUMS):
@@ -123,7 +123,7 @@ def _watched_sums(weakness: Weakness) -> tuple[SumRandomness, int]:
 
 
 def _full_keys(what: str, keys: list[bytes], words: str) -> Check:
-    """Check that keys have their full length, and that none of their bytes stays the same."""
+    """Check that keys have their full length, and that each of their bytes varies."""
     table = np.frombuffer(b"".join(key.ljust(KEY_BYTES, b"\0")[:KEY_BYTES] for key in keys), "u1")
     distinct = np.array(sorted(set(map(bytes, table.reshape(-1, KEY_BYTES)))))
     columns = np.frombuffer(distinct.tobytes(), "u1").reshape(len(distinct), -1).T

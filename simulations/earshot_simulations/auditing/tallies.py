@@ -1,9 +1,9 @@
 """Federated tallies of teachers' votes: real sums, audited from their server's view.
 
-The cost of a sum is worked out exactly, from the noise shares that teachers draw and from the
-ballots that they cast. And real sums are run, whose every query is one trial: the server's noisy
-counts on neighbouring votes must tell them apart no better than is proven, must have the noise that
-is claimed, and the noise of a check must not be that of the votes.
+The cost of a sum is computed exactly, from the teachers' noise shares and ballots. Real sums are
+also run, with every query as one trial: the server's noisy counts must not distinguish neighbouring
+votes better than is proven and must have the claimed noise; the noises of votes and checks must be
+independent.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ QUERIES = 200
 _STEP = 2e-4
 _AT_ONCE = 2**14
 _FIT = 1e-6
-"""A p-value below which a fit is refused: one audit in a million is wrong for each."""
+"""P-value below which a fit is rejected: a test fails wrongly in one audit of a million."""
 _DEVIATIONS = 5.0
-"""Deviations beyond which independent noise correlates once in two million audits."""
+"""Deviations of a correlation that independent noise exceeds once in two million audits."""
 
 PUBLISHED = ConfidentRule(sigma=40.0, threshold=200, check_sigma=150.0)
 """The parameters of Papernot et al. (2018) for 250 teachers."""
@@ -60,7 +60,7 @@ def audit_tallies(draws: int, seed: int) -> Iterator[Result]:
 
 
 def _exactly(rule: ConfidentRule) -> Iterator[Result]:
-    """Audit a sum of votes and one of a check, where a teacher answers all queries differently."""
+    """Audit a sum of votes and one of a check, where neighbours differ in every query."""
     made = _tally(rule, 10, np.full((250, 1), NONE), bytes(32))
     shares = _shares(made.sums.crowd)
     for bought in made.worst(QUERIES):
@@ -83,8 +83,8 @@ def _worst(kind: VoteKind, unit: Unit) -> Vector:
 class _RealSums:
     """Real sums of a few teachers, as their server and a corrupted teacher see them.
 
-    The first teacher is the one that neighbours differ in, the last tells the server its noise, so
-    that there is as much as is counted on and no more. How all others vote is known.
+    Neighbours differ in the first teacher. The last one reveals its noise to the server, so only
+    the guaranteed noise is left. The votes of all others are known.
     """
 
     rule, classes = ConfidentRule(sigma=3.0, threshold=3, check_sigma=2.0), 3
@@ -100,9 +100,9 @@ class _RealSums:
         at_once: int = _AT_ONCE,
     ) -> None:
         self.counts = np.zeros((queries, self.classes), dtype=np.int64)
-        """Noisy counts less the votes and the noise that are known."""
+        """Noisy counts without the known votes and the known noise."""
         self.agreeing = np.zeros(queries, dtype=np.int64)
-        """Numbers of teachers that agree, likewise."""
+        """Numbers of agreeing teachers, without the known ones and the known noise."""
         self.proposed = np.zeros(queries, dtype=np.int64)
         predictions = np.tile(np.array([[vote], *([each] for each in self.others)]), queries)
         made = _tally(self.rule, self.classes, predictions, key, self.crowd, noise)
@@ -124,7 +124,7 @@ class _RealSums:
             self.proposed[own] = proposed
 
     def noise(self, vote: int) -> tuple[Whole, Whole]:
-        """Return what is left of counts and of the check if the first teacher voted so: noise."""
+        """Return the noise of counts and of the check, if the first teacher cast this vote."""
         counts = self.counts - (np.arange(self.classes) == vote)
         return counts, self.agreeing - (self.proposed == vote)
 
@@ -167,7 +167,7 @@ def _shares(crowd: TeacherCrowd) -> int:
 
 
 def _log(law: Law, values: Whole) -> Numbers:
-    """Return ln of the probability of each value; where the law is cut off, that of its end."""
+    """Return ln of the probability of each value; beyond the law's ends, that of its end."""
     places = np.clip(values - law.first, 0, len(law.masses) - 1)
     return np.asarray(np.log(law.masses)[places])
 
@@ -187,18 +187,18 @@ def _fits(case: str, law: Law, noise: Whole) -> Check:
 def reused_noise(
     draws: int, seed: int, noise: Source = keyed, whose: str = "their own noise"
 ) -> Check:
-    """Check that no sum's noise is one that another sum had, as all sums are published.
+    """Check that no sum repeats the noise of another, since all sums are published.
 
     Args:
         draws: Queries, in two sums of votes and two of a check.
         seed: Seed of the noise.
         noise: Source of random bytes by a key and the names of kind, sum and teacher.
-        whose: Noise in words.
+        whose: Description of the noise.
     """
     queries = min(draws, _AT_ONCE) // 2
     key = np.random.default_rng(seed).bytes(32)
     seen = _RealSums(0, 2 * queries, key, noise, queries)
-    # Teachers draw in the order of entries, so what is drawn twice stands in the first of them.
+    # Teachers draw in the order of entries, so repeated draws are in the first entries.
     first, second, third, fourth = (
         each.reshape(2, -1)[block, :queries] for block in (0, 1) for each in seen.noise(0)
     )

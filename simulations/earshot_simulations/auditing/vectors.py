@@ -72,7 +72,7 @@ def audit_vectors(
 
 
 def spread(mechanism: VectorSum, unit: Unit, entries: int) -> Vector:
-    """Return a difference as long as neighbours' may be, in equal parts over some entries."""
+    """Return a difference of the length of the sensitivity, spread equally over some entries."""
     each = math.floor(mechanism.sensitivity(unit) / math.sqrt(entries))
     return np.full(entries, each, dtype=np.int64)
 
@@ -82,13 +82,13 @@ def worst_transcripts(
 ) -> Iterator[Result]:
     """Measure the cost of the sum of labels for the worst known recordings, as phones add them up.
 
-    Beside that, their distance is checked: it sees what hides in the accountant's room.
+    Their distance is checked, too: it also shows faults within the accountant's slack.
 
     Args:
         part: Part of the plan.
         mechanism: Mechanism of the sum.
         parameters: Parameters of the phase.
-        fault: Words for the fault of phones, if one is planted.
+        fault: Description of the fault of phones, if one is planted.
     """
     law, kinds = counted_on(mechanism, parameters).law, kinds_of(parameters)
     moved: dict[Unit, list[Vector]] = {Unit.RECORDING: [], Unit.PHONE: []}
@@ -106,9 +106,9 @@ def worst_transcripts(
 
 
 def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, list[str]]]:
-    """Yield recordings whose last one moves a sum of labels as far as any can, or would if faulty.
+    """Yield recordings whose last one moves a correct or faulty sum of labels as far as possible.
 
-    All lie along two axes or close to one, so that few numbers differ.
+    All lie along two axes or close to one, so few numbers differ.
     """
     hierarchy = hierarchy_of(parameters)
     label, other = parameters.labels[1], parameters.labels[0]
@@ -122,7 +122,7 @@ def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, l
     yield np.array([ahead, -ahead]), [label, choice]
     yield np.array([ahead, -ahead]), [choice, label]
     yield np.array([ahead, -ahead]), [other, choice]
-    # The first two all but cancel: what is left points aside, until the last one turns it around.
+    # The first two nearly cancel: their sum points aside, until the last one reverses it.
     tilted = unit_rows(np.array([ahead + 0.2 * aside, 0.2 * aside - ahead]))
     yield np.array([*tilted, -aside]), [choice] * 3
     if parameters.kinds > 1:
@@ -133,9 +133,9 @@ def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, l
 
 
 def kinds_of(parameters: DiscoveryParameters) -> tuple[int, ...]:
-    """Return kinds of cells by which rows are split, none where they are whole.
+    """Return the kind of each cell, by which rows are split; empty if they are not.
 
-    One cell that is close to the first axis is of another kind than all others.
+    One cell close to the first axis has another kind than all others.
     """
     if parameters.kinds == 1:
         return ()
@@ -157,7 +157,7 @@ def _across(parameters: DiscoveryParameters) -> Numbers:
 def _distances(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Check]:
-    """Check that no phone's vector, and no recording's part, exceeds its declared bound."""
+    """Check that neighbours' vectors, of random small data sets, lie within the sensitivity."""
     generator = np.random.default_rng(seed)
     longest = dict.fromkeys((Unit.RECORDING, Unit.PHONE, Unit.REPLACED_PHONE), 0.0)
     before = np.zeros(mechanism.length)
@@ -202,14 +202,14 @@ def contribution(
     names: list[str],
     kinds: tuple[int, ...] = (),
 ) -> Numbers:
-    """Return what a phone that holds these recordings puts into a sum, before noise.
+    """Return the contribution of a phone with these recordings to a sum, before noise.
 
     Args:
         part: Part of the plan.
         parameters: Parameters of the phase.
         points: Embeddings of the recordings, (recordings, dimensions).
         names: Label or choice of each.
-        kinds: Kind of sound of each cell, where rows of labels are split by kinds.
+        kinds: Kind of sound of each cell, if rows of labels are split by kinds.
     """
     heard = HeardPoints(parameters.encoder, parameters.dimensions)
     store = MemoryStore(points.astype(np.float32), names)
@@ -227,9 +227,9 @@ def contribution(
 def _data_sets(
     parameters: DiscoveryParameters, generator: np.random.Generator
 ) -> Iterator[tuple[Numbers, list[str]]]:
-    """Yield recordings at random, and some alike or opposite, of all labels and choices or of one.
+    """Yield random recordings, of random labels and choices or all of one.
 
-    Some lie all in one cell, or each in its own.
+    In a third of the sets they are start centroids, in another one equal or opposite.
     """
     hierarchy = hierarchy_of(parameters)
     offered = np.array(rows_of(hierarchy))

@@ -1,4 +1,4 @@
-"""Sums of votes on samples, audited with the noise and the weights that are really used."""
+"""Sums of votes on samples, audited with real noise and real weights."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LEDGERS_EPSILON = 2.0
 
 @dataclass(frozen=True)
 class Fixed:
-    """A voter that has one answer for each sample, whatever it is."""
+    """A voter with fixed answers."""
 
     classes: tuple[str, ...]
     given: Sequence[str | None]
@@ -63,9 +63,9 @@ def audit_votes(
 
     Args:
         part: Part of the plan.
-        mechanism: Mechanism of the sum, as the heaviest phone pays it.
+        mechanism: Mechanism of the sum, for a phone of the largest weight.
         parameters: Parameters of the phase.
-        seed: Seed of the ballots that are tried.
+        seed: Seed of the tried ballots.
     """
     if mechanism.honest_survivors is not None:
         yield audit_crowds(part.name, parameters)
@@ -87,8 +87,8 @@ def _costs(
 ) -> Iterator[Finding]:
     """Compare a phone's ledger entry at this weight with the measured ε.
 
-    The ledger's units come from the expenses; the phone that is replaced from the mechanism, which
-    knows the heaviest alone.
+    The costs in a ledger's units come from the expenses; that of a replaced phone comes from the
+    mechanism, which covers the largest weight alone.
     """
     paid = {
         each.release.unit: (each.release.epsilon, each.event)
@@ -122,7 +122,7 @@ def _distances(
         _contribution(part, parameters, [names[i] for i in generator.integers(len(names), size=n)])
         for n in [parameters.samples.rows] * _CROWDS
     ]
-    # The two that have nothing in common, and that random ones hardly are.
+    # Two disjoint ballots, which are rare among random ones.
     cast += [
         _contribution(part, parameters, [label] * parameters.samples.rows)
         for label in parameters.labels[:2]
@@ -178,7 +178,7 @@ def _contribution(
 
 
 def _sent(part: SecureSum, parameters: LabellingParameters, answers: Sequence[str | None]) -> bytes:
-    """Return the input of a phone whose budget holds nothing more, as it leaves the phone."""
+    """Return the input that a phone without budget sends; its answers and costs if it pays."""
     phase = part.name.encode().ljust(16)
     phone = Phone(
         MemoryStore(),
@@ -215,7 +215,7 @@ def _task(
 
 
 def _through(phone: Phone, task: SumPartTask) -> bytes:
-    """Play the rounds of a sum with some neighbours, and return what the phone sends as input."""
+    """Play the rounds of a sum with some neighbours, and return the input that the phone sends."""
     opening: Any = task.opening
     sum_id, degree = opening.sum_id, opening.parameters.degree
     others = tuple(range(1, degree + 1))

@@ -1,7 +1,8 @@
 """Two real operators in this process, and the noise that each adds to their sums.
 
-A phone's input is the sum of its two shares. So a phone that is watched, the share that it sends to
-the leader, and the helper's total give away the helper's noise, and the result gives away the rest.
+A phone's input is the sum of its two shares. So the helper's noise follows from the recorded inputs
+of phones, the shares that they send to the leader, and the helper's total; the leader's noise
+follows from the result.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ def _system(number: int) -> RandomBytes:
 
 @dataclass(frozen=True)
 class AuditedOperators:
-    """Operators of sums; without arguments they are the product's, and a fault changes a part.
+    """Operators of sums; without arguments they are the product's, without a fault.
 
     Attributes:
         book: Type of the helper's book.
-        helper: Returns the source of the helper's noise, by the number of the sum.
-        leader: Returns the source of the leader's noise, likewise.
+        helper: Returns the source of the helper's noise, from the number of the sum.
+        leader: Returns the source of the leader's noise, from the same.
     """
 
     book: Callable[[], MemoryBook] = MemoryBook
@@ -66,17 +67,17 @@ PRODUCT = AuditedOperators()
 
 @dataclass
 class WatchedSum:
-    """One sum, as the audit saw it.
+    """The record of one sum.
 
     Attributes:
         parameters: Parameters of the sum.
-        inputs: Input of each phone, as it was shared.
-        shares: Share of each phone that the leader got.
-        offered: Noise that the helper kept with its key when it offered the sum.
-        helpers: Total that the helper gave.
+        inputs: Input of each phone, before it was shared.
+        shares: Share that the leader received from each phone.
+        offered: Noise that the helper stored with its key when it offered the sum.
+        helpers: Total of the helper.
         result: Result of the leader.
-        key: Private key of the offer, to which phones seal.
-        drawn: Random bytes that the helper's noise was drawn from, and the leader's.
+        key: Private key of the offer, to whose public key phones seal.
+        drawn: Random bytes of the helper's noise, and of the leader's.
     """
 
     parameters: TwoOperatorParameters
@@ -119,17 +120,17 @@ class WatchedSum:
 
 
 class WatchedOperators:
-    """A leader and a helper, and the sums of theirs in order.
+    """A leader and a helper, with a record of their sums, in order.
 
     Args:
         operators: Operators, with a fault where one is planted.
 
     Attributes:
-        sums: Sums that were offered, by their identifiers.
+        sums: Records of requested sums, by identifier.
         keys: Keys of the leader.
         helper: Signing key of the helper.
         book: Book of the helper.
-        summation: Summation of phones that are watched, and of this leader.
+        summation: Summation with recorded phones and this leader.
     """
 
     def __init__(self, operators: AuditedOperators = PRODUCT) -> None:
@@ -144,7 +145,7 @@ class WatchedOperators:
         watched = self
 
         class Counting(LeaderKeys):
-            """Keys that count the sums that they begin."""
+            """Leader's keys that count the sums begun with them."""
 
             def __call__(self, *given: Any, **named: Any) -> Leader:
                 """Begin a sum."""
@@ -172,7 +173,7 @@ class WatchedOperators:
         self.summation: Summation = replace(TWO_OPERATORS, participant=Noting, aggregator=self.keys)
 
     def answer(self, task: Task) -> Answer:
-        """Let the helper answer."""
+        """Return the helper's answer."""
         if isinstance(task, MakeOffer):
             self.sums[task.sum_id] = WatchedSum(task.parameters)
         given = self._helper.answer(task)
@@ -187,7 +188,7 @@ class WatchedOperators:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Note the results of leaders in this process, each of the sum that was offered last."""
+        """Record the results of leaders in this process, each as that of the last requested sum."""
         result = Leader.result
 
         def noted(leader: Leader) -> npt.NDArray[np.int64 | np.float64]:
@@ -202,7 +203,7 @@ class WatchedOperators:
                 each[number].taken() if number in each else []
                 for each in (self._helpers, self._leaders)
             )
-            # A leader draws the salt of its commitment last, and adds none of it.
+            # A leader draws the salt of its commitment last; it is not noise.
             seen.drawn = helpers, leaders[:-1]
 
     @property
@@ -213,7 +214,7 @@ class WatchedOperators:
     def _source(
         of_sum: Callable[[int], RandomBytes], begun: Callable[[], int]
     ) -> tuple[RandomBytes, dict[int, Noted]]:
-        """Return a source of noise that is another one, begun anew, in every sum; and those."""
+        """Return a source that switches to a new one in every sum, and the records of these."""
         sources: dict[int, Noted] = {}
 
         def random(size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Temporary replacement of a module's functions by recording ones, or by a planted fault."""
+"""Temporary replacement of functions by recording ones, or by a planted fault."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Any
 
 @contextlib.contextmanager
 def replaced(place: Any, **functions: Any) -> Iterator[None]:
-    """Replace some functions of a module until the block ends.
-
-    They are replaced for the whole process, whichever thread calls them.
+    """Replace some functions of a module or class until the block ends, for all threads.
 
     Args:
-        place: Module.
-        functions: Functions by the names that they have there.
+        place: Module or class.
+        functions: Replacements, by name.
     """
     before = {name: getattr(place, name) for name in functions}
     try:

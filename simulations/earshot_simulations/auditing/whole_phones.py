@@ -1,11 +1,11 @@
 """Whole phones through whole phases: the noise of all their sums, and their ledgers.
 
 Phones with their own randomness take part in real phases with real cryptography, one after the
-other. Where they share the noise, some have heard nothing and add nothing but noise; by two
-operators, a real leader and a real helper add it. What is added must have the law which is
-accounted for, and no two sums or parties may have it in common, or a server that subtracts knows
-the rest. The other phones hold more recordings than the phase says, and what all steps tell of
-these together may not be more than their ledgers have.
+other. Where phones share the noise, some of them have heard nothing and add only noise; with two
+operators, a real leader and a real helper add it. The added noise must have the law that is
+accounted for, and must be independent between sums and parties, or a server could remove it by
+subtraction. The other phones hold more recordings than the phase states; the measured ε of all
+steps together may not exceed their ledgers.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 _REPEATED = 2
-"""Number of phases that the same phones take part in."""
+"""Number of phases in which the same phones take part."""
 _PHONES, _DROPOUT = 12, 0.25
 _QUIET, _HOLDING = range(0, _PHONES, 2), range(1, _PHONES, 2)
 _ASKED = _HOLDING[0]
 """Phone that also receives hostile requests."""
 _ENTRIES = 400
-"""Numbers of a sum, where a phase has a choice: the more, the better noise is told apart."""
+"""Entries of a sum, where a phase leaves a choice: more entries make the tests stronger."""
 _MORE = 3
-"""Times the recordings that a phase says a phone holds."""
+"""Recordings of a phone, as a multiple of those that its phase states."""
 _SOME = 12
 _CELLS = 2**14
-"""Cells of a grid of losses, up to the ε that a ledger has."""
+"""Cells of a grid of losses, up to the ε of a ledger."""
 _EXACT = Technique(
-    EXACT, "exact: the losses of all steps convolved, beside the ledger's own events"
+    EXACT, "exact: the losses of all steps convolved, against the ledger's own events"
 )
 
 _Given = TypeVar("_Given")
@@ -89,15 +89,16 @@ _Given = TypeVar("_Given")
 
 @dataclass(frozen=True)
 class AuditedPhones:
-    """Phones as apps open them, and what planted faults change of them and of their operators.
+    """Phones as apps open them; planted faults change them or their operators.
 
     Attributes:
-        random: Source of each phone's noise; None for its own.
-        reuses: Whether a phone's noise is that of its first sum ever after.
+        store: Type of each phone's store.
+        random: Returns the source of a phone's noise, from its number.
+        reuses: Whether a phone repeats the noise of its first sum in all later ones.
         operators: Operators of their sums, where these add the noise.
-        system: Returns the operating system's source of a phone's secrets, from the true one.
+        system: Returns the source of a phone's secrets, from the operating system's.
         noisy: Changes the noise of a phone that heard nothing, before it enters a sum.
-        policy: Returns what phones agree to, from the policy that they should have.
+        policy: Returns the policy of phones, from the one that they should have.
     """
 
     store: type[MemoryStore] = MemoryStore
@@ -113,9 +114,9 @@ class AddedBy(NamedTuple):
     """Noise that a party added to the sums of some phases.
 
     Attributes:
-        who: Who added it, in words.
-        stated: Noise that it should be, in words.
-        law: Returns the law that it should have under a mechanism.
+        who: Description of the party.
+        stated: Description of the expected noise.
+        law: Returns the expected law under a mechanism.
         sums: Noise of each sum, in the order of sums: int64 (…, entries).
     """
 
@@ -127,21 +128,21 @@ class AddedBy(NamedTuple):
 
 @dataclass
 class PlayedPhases:
-    """Phones in phases of one kind, as they were seen.
+    """The record of phones in phases of one kind.
 
     Attributes:
         parameters: Parameters of the phases.
         held: Recordings of each phone that has some.
         operators: Operators of their sums, where these add the noise.
         phones: All phones by number.
-        inputs: Inputs to each sum of phones that share the noise, by its identifier in the order of
+        inputs: Inputs of phones that share the noise, by identifier of the sum, in the order of
             sums, and by phone.
         phases: Identifiers of the phases, in order.
-        store: Store of the phone that is asked amiss as well.
+        store: Store of the phone that also receives hostile requests.
         sources: Source of each phone's noise.
-        drawn: Random bytes of each phone's noise in each sum, likewise by sum and phone.
-        asked: Random bytes that phones asked of the operating system, answer by answer.
-        tried: Questions of a hostile server to one phone.
+        drawn: Random bytes of each phone's noise, by sum and phone as `inputs`.
+        asked: Random bytes that phones requested from the operating system, answer by answer.
+        tried: Hostile requests to one phone.
     """
 
     parameters: Parameters
@@ -158,12 +159,12 @@ class PlayedPhases:
 
     @property
     def operated(self) -> bool:
-        """Whether two operators add the noise, and not phones."""
+        """Whether two operators add the noise, instead of phones."""
         return self.parameters.summation is not SummationName.BELL
 
     @property
     def begun(self) -> list[PartTask]:
-        """Tasks that began a step of the last phase, as one phone was given them."""
+        """Tasks by which one phone began the steps of the last phase."""
         return [
             each.task
             for each in self.asked
@@ -184,13 +185,13 @@ class PlayedPhases:
 
     @property
     def noise_words(self) -> list[list[list[bytes]]]:
-        """Random bytes of that noise, likewise by sum and party."""
+        """Random bytes of that noise, by sum and party."""
         if not self.operated:
             return [[given[each] for each in _QUIET] for given in _all(self.drawn)]
         return [list(each.drawn) for each in self.operators.sums.values()]
 
     def added(self) -> Iterator[AddedBy]:
-        """Yield the noise that each party, or all of a kind, added."""
+        """Yield the noise that each party, or each group of parties, added."""
         parameters, noise = self.parameters, self.noise
         if not self.operated:
             shares = shares_of(parameters)
@@ -233,7 +234,7 @@ def audit_whole_phones(names: Iterable[str] = tuple(PHASES)) -> Iterator[Result]
 
 
 def audit_noise(name: str, seen: PlayedPhases) -> Iterator[Check]:
-    """Check the laws of all noise, and that no two sums or parties have any in common."""
+    """Check the laws of all noise, and its independence between sums and parties."""
     yield from noise_laws(name, seen)
     yield sums_apart(name, seen)
     yield parties_apart(name, seen)
@@ -241,7 +242,7 @@ def audit_noise(name: str, seen: PlayedPhases) -> Iterator[Check]:
 
 
 def small(parameters: Parameters) -> Parameters:
-    """Return a phase like this of few phones, many entries a sum, and an ε that is measurable."""
+    """Return a phase like this with few phones, many entries per sum, and a measurable ε."""
     names = tuple(f"place {number}" for number in range(min(_ENTRIES, LARGEST_LABELS)))
     few = names[:20]
     labels = with_choices(few) if parameters.hierarchy else LabelHierarchy.flat(few)
@@ -273,7 +274,7 @@ def small(parameters: Parameters) -> Parameters:
 
 
 def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPhases:
-    """Let new phones take part in some phases, to their end.
+    """Run some phases to their end, with new phones.
 
     Raises:
         WrongStateError: A phase failed.
@@ -296,13 +297,13 @@ def play(parameters: Parameters, crowd: AuditedPhones | None = None) -> PlayedPh
 def _play_phase(
     seen: PlayedPhases, summation: Summation, secrets: Noted, system: RandomBytes
 ) -> None:
-    """Let the phones, and the helper where it is asked, take part in one phase more.
+    """Run one more phase with the phones and, if there is one, the helper.
 
     Args:
-        seen: Everything that was seen so far.
+        seen: Record of all phases so far.
         summation: Summation of phones and leader.
-        secrets: The operating system's source of phones' secrets.
-        system: Source that phones take for that.
+        secrets: Recorded source of the operating system.
+        system: Source of phones' secrets: that one, or a faulty one.
     """
     parameters = seen.parameters
     coordinator = Coordinator.start(
@@ -376,9 +377,9 @@ def parties_apart(name: str, seen: PlayedPhases) -> Check:
 
 
 def noise_as_drawn(name: str, seen: PlayedPhases) -> Check:
-    """Check that noise is what the sampler in the ledger draws of the same bytes, entry by entry.
+    """Check the noise against that of the ledger's sampler for the same bytes, entry by entry.
 
-    Phones' ledgers have the mechanisms of the plan, whatever else the noise is derived from.
+    The sampler is that of the plan's mechanisms, which phones enter in their ledgers.
     """
     plan = seen.parameters.plan()
     sums = _REPEATED * [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
@@ -420,7 +421,7 @@ def ledger(name: str, seen: PlayedPhases) -> Iterator[Finding]:
 
 
 def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Summation) -> Phone:
-    """Return a phone that has heard nothing, or more than the phase says."""
+    """Return a phone that has heard nothing, or more than the phase states."""
     parameters = seen.parameters
     dimensions = 2 if parameters.reads is None else parameters.reads.dimensions
     generator = np.random.default_rng(number)
@@ -444,11 +445,11 @@ def _phone(seen: PlayedPhases, number: int, crowd: AuditedPhones, summation: Sum
 
 
 def _watched(seen: PlayedPhases, crowd: AuditedPhones) -> Summation:
-    """Return the summation of all phones, which notes what they put in."""
+    """Return a summation that records the inputs of all phones."""
     first: dict[int, Whole] = {}
 
     class Noting(Participant):
-        """A participant whose input is noted."""
+        """A participant whose input is recorded."""
 
         def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
             given = np.asarray(values)
@@ -465,15 +466,15 @@ def _watched(seen: PlayedPhases, crowd: AuditedPhones) -> Summation:
 
 
 def _all(sums: Mapping[bytes, dict[int, _Given]]) -> list[dict[int, _Given]]:
-    """Return what phones gave to sums that all of them took part in."""
+    """Return the entries of sums in which all phones took part, by phone."""
     return [given for given in sums.values() if len(given) == _PHONES]
 
 
 class _Found:
-    """A discovery that finds the same number of centroids whatever phones publish."""
+    """A discovery that always returns the same number of centroids."""
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
-        """Return the centroids, and leave all points out."""
+        """Return the centroids; no point belongs to any."""
         found = np.random.default_rng(3).uniform(-1, 1, (_ENTRIES, points.shape[1]))
         if geometry is Geometry.SPHERICAL:
             found = unit_rows(found)

@@ -20,23 +20,23 @@ ROLES = {
 
 TITLES = {
     "ballot-sum": "Votes and histograms, added up by a secure sum or by two operators",
-    "vector-sum": "Sums of what phones heard, and of their labels, by either",
-    "vote-sum": "Votes on samples, and who agrees, by either",
+    "vector-sum": "Sums of vectors by cell and by label, added up by either",
+    "vote-sum": "Votes on samples, and their checks, added up by either",
     "dp-lloyd": "Clustering on a phone, with Laplace noise",
     "spherical-dp-lloyd": "Clustering on a phone, with Gaussian noise",
     "private-runs": "The best of several clusterings on a phone",
-    "selection": "Which centroids a phone publishes",
+    "selection": "Selection of the centroids that a phone publishes",
     "teachers-votes": "Votes of teachers, tallied by real secure sums",
     "several-winners": "Votes with several winners, by a curator",
     "thresholds": "Votes against thresholds, by a curator and by secure sums",
     "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
-    "published-costs": "Costs that look at votes, as they are published",
+    "published-costs": "Published data-dependent costs",
     "phases": "Whole phases, all of their steps together",
     "whole-phones": "Whole phones through whole phases: their noise, and their ledgers",
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",
     "two-operators": "The noise of two operators, in real sums",
-    "proved-ballots": "What either operator sees of a proved ballot",
+    "proved-ballots": "Each operator's view of a proved ballot",
     "faults": "Broken on purpose",
 }
 """Descriptions of subjects, by the names that select them."""
@@ -45,7 +45,7 @@ _LOOSE = 1.1
 
 
 def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
-    """Return everything that was found, in plain types; infinity is a word."""
+    """Return all results in plain types; infinity becomes the string `infinite`."""
     return {
         "passed": all(result.passed for result in results),
         "seconds": round(seconds, 1),
@@ -90,7 +90,7 @@ def check_row(check: Check) -> tuple[str, ...]:
 
 
 def measured(finding: Finding) -> str:
-    """Return the measurement: a number, or a lower bound where nothing more is known."""
+    """Format the measured ε: a number, or a lower bound if the upper one is not close."""
     low, high = finding.measured.low, finding.measured.high
     sign = "≥ " if high > _LOOSE * low + _LOOSE - 1 and math.isfinite(low) else ""
     return sign + number(finding.measured.low)
@@ -104,7 +104,7 @@ def number(value: float) -> str:
 
 
 def show(results: Sequence[Result]) -> None:
-    """Print tables: for each role one of findings and one of checks."""
+    """Print two tables for each role, of findings and of checks, and the summary."""
     from rich.console import Console
 
     console = Console()

@@ -1,1 +1,1 @@
-"""Benchmarks, each of which measures a peer and the physical floor in the same run."""
+"""Benchmarks, each of which also measures a peer and the physical floor in the same run."""

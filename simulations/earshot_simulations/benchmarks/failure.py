@@ -1,4 +1,4 @@
-"""The error of a benchmark that cannot go on."""
+"""The error of a benchmark that cannot continue."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from earshot_protocol.errors import LocalError
 
 
 class BenchmarkError(LocalError):
-    """The benchmarked system does not start, or does not finish; the message says why."""
+    """The benchmarked system does not start or does not finish; the message states why."""

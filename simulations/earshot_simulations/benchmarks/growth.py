@@ -1,6 +1,6 @@
-"""The growth of figures with the crowd: fitted over measured sizes, and estimated for a larger one.
+"""The growth of figures with the crowd: fitted over measured sizes, and extrapolated.
 
-A few points say little about growth; an estimate is labelled as one.
+A fit over few sizes is uncertain; an extrapolation is labelled as one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Growth:
         slope: Exponent of the power: 0 for a constant, 1 for growth in proportion to the crowd.
         wide: Half-width of the exponent's 95 % interval by Student's t over the residuals of the
             line; None with two sizes, through which a line always passes.
-        ratio: Figure at the largest size divided by that at the smallest.
+        ratio: Figure at the largest size divided by the one at the smallest.
         sizes: Number of sizes.
     """
 
@@ -69,7 +69,7 @@ def growth(phones: Sequence[float], figures: Sequence[float]) -> Growth:
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """Estimated cost of a phase: the phones' grows with k, and the server's also with their number.
+    """Estimated cost of a phase: a phone's grows with k, the server's also with the crowd.
 
     Attributes:
         phones: Phones of the estimated phase.
@@ -79,8 +79,7 @@ class Extrapolation:
         server_hours: CPU time of the server, in core-hours, all in one process.
         gigabytes_up: Data from all phones to the server, in 10⁹ bytes.
         gigabytes_down: Data from the server to all phones, in 10⁹ bytes.
-        efficiency: Measured share of their time that the processes of the phones spent on phones'
-            CPU.
+        efficiency: Measured share of the phones' processes' time that was phones' CPU time.
     """
 
     phones: int
@@ -93,9 +92,9 @@ class Extrapolation:
     efficiency: float
 
     def hours(self, cores: int) -> float:
-        """Return hours by the clock with this many cores for phones, at the measured efficiency.
+        """Return elapsed hours with this many cores for phones, at the measured efficiency.
 
-        The server's part waits for the phones', so it is added.
+        The server's work follows the phones', so it is added.
         """
         return self.phones_hours / (cores * self.efficiency) + self.server_hours
 
@@ -103,9 +102,9 @@ class Extrapolation:
 def extrapolated(measured: Figures, phones: int) -> Extrapolation:
     """Extrapolate from one row of `earshot bench phase` with its cryptography.
 
-    A phone's figures are multiplied by the ratio of the two k, which is the most that k explains:
-    the work of a phone that its neighbours do not cause does not grow. The server's CPU is
-    multiplied by the ratio of the phones, and by that of k.
+    A phone's figures are multiplied by the ratio of the two k, an upper bound: work that does not
+    depend on its neighbours does not grow. The server's CPU is multiplied by the ratio of the
+    phones, and by that of k.
     """
 
     def value(name: str) -> float:
@@ -131,7 +130,7 @@ def extrapolated(measured: Figures, phones: int) -> Extrapolation:
 def extrapolation_table(
     rows: Sequence[Figures], phones: int, cores: Sequence[int] = (2, 16, 64)
 ) -> str:
-    """Format one line for each row in Markdown; the header says that nothing of it was measured."""
+    """Format one line for each row in Markdown, under a header that states the extrapolation."""
     heads = ["extrapolated, not measured", "from", "k", "phones' CPU", "server's CPU", "up", "down"]
     heads += [f"{count} cores" for count in cores]
     lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]

@@ -1,4 +1,4 @@
-"""The machine of a measurement, without which a time says nothing."""
+"""Description of the machine of a measurement."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Nights until some sums are done, for phones that visit once a night and not every night.
+"""Nights until some sums are done, for phones that visit at most once a night.
 
-A step is open for some nights and then closed for good; whoever has not come by then is out of the
-sum, and too few that are left end the phase. So steps are as short as all simulated phases allow.
+A step is open for some nights and then closed for good; phones that have not visited by then leave
+the sum, and a phase with too few phones left fails. Steps are as short as all simulated phases
+allow.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from earshot_protocol.secure_sum.interface import Asks, SummationName
 from earshot_protocol.summations import SUMMATIONS
 
 RUNS = 200
-"""Phases that must all end well at a length of a step."""
+"""Simulated phases that must all succeed at a length of a step."""
 MOST_NIGHTS = 50
-"""Most nights that are tried for a step."""
+"""Largest number of nights tried for a step."""
 COMPARED = (SummationName.BELL, SummationName.TWO_OPERATORS)
 
 
@@ -34,7 +35,7 @@ def benchmark(
     """Simulate phases of each summation at each presence.
 
     Args:
-        presences: Probabilities that a phone visits in a night, whatever it did before.
+        presences: Probabilities that a phone visits in a night, independent of other nights.
         phones: Phones of a phase, n.
         dropout: Largest fraction that may vanish during a sum, ρ.
         sums: Sums of a phase, one after the other; all phones begin each.
@@ -42,7 +43,7 @@ def benchmark(
 
     Returns:
         A row for each presence and summation: nights of a step, nights in all, and the smallest
-        share of phones that stayed in any sum of the phases that were simulated.
+        share of phones that stayed in any sum of the simulated phases.
 
     Raises:
         InvalidParametersError: A value is out of range, or no step of at most 50 nights is enough.
@@ -58,14 +59,14 @@ def benchmark(
 
 
 def steps_of(summation: SummationName) -> int:
-    """Return how often a phone must visit in one sum."""
+    """Return the number of visits of a phone in one sum."""
     return sum(each.asks is not Asks.HELPER for each in SUMMATIONS[summation].rounds)
 
 
 def least_staying(
     steps: int, nights: int, present: float, phones: int, sums: int, seed: int
 ) -> int:
-    """Return the least number of phones that stay in any sum of `RUNS` phases, to its end.
+    """Return the smallest number of phones that stay to the end of any sum of `RUNS` phases.
 
     Args:
         steps: Steps of a sum.

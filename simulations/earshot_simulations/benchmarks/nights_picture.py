@@ -1,4 +1,4 @@
-"""Nights of a phase by two summations, as a picture: a calendar, and nights against visits."""
+"""Picture of a phase's nights by two summations: a calendar, and nights against presence."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Cost of discovery's reachability plots, beside scikit-learn's and their floor, in one run.
+"""Cost of discovery's reachability plots, compared with scikit-learn and a floor, in one run.
 
-The floor is the least work of any exact method over pairs without an index that prunes, which does
-not help in this many dimensions: the inner products of all pairs in float32, by the installed BLAS.
-Core distances are scikit-learn's in both, so their share of the time is reported separately.
+The floor is the least work of an exact method over all pairs: their inner products in float32, by
+the installed BLAS (in this many dimensions, an index that prunes pairs does not help). Both use
+scikit-learn's core distances, so their share of the time is reported separately.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from earshot_server.discovery.reachability import Reachability, reachability
 Points = npt.NDArray[np.float64]
 
 PEER_POINTS = 20_000
-"""Largest number of points for which scikit-learn is run; beyond, it takes many minutes."""
+"""Largest number of points for which scikit-learn is run; larger ones take many minutes."""
 
 _CROWDS = 20
 _LEAST = 20
-"""Points within a core distance, as a crowd of thousands needs."""
+"""Points within a core distance, as needed for a crowd of thousands."""
 _SPREAD = 0.3
 _ROWS = 512
 _T = TypeVar("_T")
@@ -48,7 +48,7 @@ def benchmark(
         progress: Callback that receives the number of finished sizes.
 
     Returns:
-        Figures of each size by the names of the JSON output; times in seconds by the clock.
+        Figures of each size by the names of the JSON output; times are elapsed seconds.
 
     Raises:
         InvalidParametersError: A number is out of range.

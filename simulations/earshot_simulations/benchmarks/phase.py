@@ -1,8 +1,8 @@
 """Whole phases of growing crowds: the cost to a phone and to the server, and how both grow.
 
-Every phase is simulated with all its phones, none of it on a sample, in a process of its own, so
-that its memory is its own. A small phase, not measured, precedes it to load and compile what a
-process pays for once. Finished phases are kept as they finish.
+Every phase is simulated with all its phones, in a separate process, so that its memory can be
+measured. A small unmeasured phase precedes it, to load and compile everything that a process loads
+and compiles once. Phases are saved as they finish.
 """
 
 from __future__ import annotations
@@ -52,30 +52,30 @@ def benchmark(
     kept: Path | None = None,
     measure: Callable[[Settings], Figures] | None = None,
 ) -> list[Figures]:
-    """Simulate one phase after the other, each in a process of its own, and measure them.
+    """Simulate one phase after the other, each in a separate process, and measure them.
 
     The measured process shows its progress on standard error.
 
     Args:
-        each: Settings of the phases; mistakes show soonest with the smallest first.
-        kept: File of finished phases, JSON lines: those that it holds are not simulated again, and
-            new ones are added as they finish. None keeps nothing.
+        each: Settings of the phases, preferably the smallest first.
+        kept: File of finished phases, JSON lines: those in it are not simulated again, and new
+            ones are added as they finish. With None, nothing is saved.
         measure: Function that measures one phase; replaced in tests.
 
     Returns:
-        All phases that the file then holds; without a file, the given ones. See `row`.
+        All phases in the file; without a file, the given ones. See `row`.
 
     Raises:
         InvalidParametersError: A phase cannot be simulated; raised before any work.
         OtherVersionError: The file holds phases of another version.
-        BenchmarkError: A phase failed or its process was ended; those before it are kept.
+        BenchmarkError: A phase failed or its process was killed; earlier ones are saved.
     """
     if not each:
         raise InvalidParametersError("no phones: give at least one number of phones")
     for settings in each:
         settings.check()
     run = measure or _in_a_process_of_its_own
-    # The place where phones run does not matter to a sweep, but does to a measurement.
+    # A sweep's key omits the engine, which matters to a measurement.
     phases = [Phase(Measure(f"{_MEASURE}, {settings.engine}", run), settings) for settings in each]
     with TemporaryFolder("bench") as folder:
         file = kept or folder.path / "phases.jsonl"
@@ -89,10 +89,10 @@ def benchmark(
 
 
 def row(settings: Settings, run: Run[EnvironmentFindings]) -> Figures:
-    """Return the figures of one phase by name; seconds, megabytes and bytes as the names say.
+    """Return the figures of one phase by name; the names state the units, `_mb` is MiB.
 
     `phone_…` is the cost of one phone that stays to the end: for every step, the sum over phones
-    divided by those that answered. `neighbours` is k, or None without cryptography.
+    divided by the number that answered. `neighbours` is k, or None without cryptography.
 
     Raises:
         BenchmarkError: The phase failed.
@@ -152,7 +152,7 @@ def _measured(settings: Settings) -> Figures:
 
 
 def series(rows: Sequence[Figures]) -> dict[str, list[Figures]]:
-    """Group rows that differ only in the number of phones, the fewest first, by what they share."""
+    """Group rows by discovery, sums and engine, each group sorted by the number of phones."""
     found: dict[str, list[Figures]] = {}
     for each in sorted(rows, key=lambda each: _value(each["phones"])):
         name = f"{each['discovery']}, {each['summation']} sums"
@@ -163,7 +163,7 @@ def series(rows: Sequence[Figures]) -> dict[str, list[Figures]]:
 
 
 def growths(rows: Sequence[Figures]) -> dict[str, Growth]:
-    """Return the growth of one series' figures that matter to a phone; empty for one size."""
+    """Return the growth of a phone's figures, k and the number of centroids; empty for one size."""
     if len({each["phones"] for each in rows}) < 2:
         return {}
     phones = _column(rows, "phones")
@@ -175,7 +175,7 @@ def growths(rows: Sequence[Figures]) -> dict[str, Growth]:
 
 
 def statements(rows: Sequence[Figures]) -> list[str]:
-    """Explain the growths of a series, and how little a few sizes can say, in sentences."""
+    """Return sentences on the growths of a series, and on their uncertainty."""
     found = growths(rows)
     if not found:
         return ["one size only: no growth can be measured"]
@@ -197,7 +197,7 @@ def statements(rows: Sequence[Figures]) -> list[str]:
 
 
 def page(rows: Sequence[Figures]) -> str:
-    """Format rows as Markdown: a table, the growth of a phone's figures, and a nation's cost."""
+    """Format rows as Markdown: a table, the growth of a phone's figures, and an extrapolation."""
     every = series(rows)
     blocks = [table([each for found in every.values() for each in found])]
     for name, found in every.items():

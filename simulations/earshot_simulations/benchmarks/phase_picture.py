@@ -1,4 +1,4 @@
-"""Cost of phases of growing crowds, as a picture."""
+"""Picture of the cost of phases of growing crowds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_K = "by k alone"
 
 
 def check_picture(path: Path) -> None:
-    """Refuse a file name that no picture can have, before any work.
+    """Check that a picture can be written to this file.
 
     Raises:
         InvalidInputError: The suffix is not one of `SUFFIXES`, or the folder does not exist.
@@ -43,7 +43,7 @@ def check_picture(path: Path) -> None:
 def draw(rows: Sequence[Figures], path: Path) -> None:
     """Draw time, memory and the cost of a phone against the number of phones, one line per series.
 
-    A phone's figures are drawn from 0, beside the smallest crowd's figure scaled by k alone.
+    A phone's figures are drawn from 0, with the smallest crowd's figure scaled by k alone.
     """
     from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator
@@ -78,7 +78,7 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
 
 
 def _draw_by_k_alone(axis: Any, rows: Sequence[Figures], first: float, colour: str) -> None:
-    """Draw the smallest crowd's figure as if it grew as k does."""
+    """Draw the smallest crowd's figure, scaled by k."""
     degrees = [float(each["neighbours"] or 0) for each in rows]
     if all(degrees):
         alone = [first * degree / degrees[0] for degree in degrees]

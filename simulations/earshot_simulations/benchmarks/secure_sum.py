@@ -1,8 +1,8 @@
-"""Cost of one secure sum to a phone and the server, beside its floor and a peer, in one process.
+"""Cost of one secure sum to a phone and the server, compared with a floor and a peer.
 
-The floor is k X25519 exchanges per phone, timed between the phones of the same run. The peer is
-sslib, which shares and recovers one secret; it is measured if it is installed. Phones that drop out
-do so after sharing their keys, when a dropout costs the server most.
+All run in one process. The floor is k X25519 exchanges per phone, timed between the phones of the
+same run. The peer is sslib, which shares and recovers one secret; it is measured if installed.
+Phones drop out after sharing their keys, when a dropout costs the server most.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _T = TypeVar("_T")
 _SHARING = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS)
 """Rounds before any phone drops out."""
 _TIMED = (Round.SHARE_KEYS, Round.MASKED_INPUT, REPORT)
-"""Rounds among whose answers the floor is timed: those that cost phones most."""
+"""Rounds during which the floor is timed: those that cost phones most."""
 LARGEST_ENTRY = 1000
 _MOST_ENTRIES = 10**9
-"""Most entries of all phones' vectors together: they lie in memory, 8 bytes each."""
+"""Most entries of all phones' vectors together: they are in memory, 8 bytes each."""
 _FLOOR_EXCHANGES = 20
 _PEER_REPEATS = 5
 _SEALING_BYTES = 12 + 16  # AEAD nonce and tag
@@ -55,15 +55,15 @@ class _Clock:
 
 @dataclass
 class SumMeasured(Observer):
-    """Observer of what a sum costs.
+    """Observer of the cost of a sum.
 
     Attributes:
         progress: Callback that receives the round, and the parties done and in all.
         server_seconds: CPU seconds of the server.
         answers: CPU seconds of each answer, by the name of the round.
-        floor: CPU seconds of an X25519 exchange, timed over and over between the answers.
+        floor: CPU seconds of an X25519 exchange, timed repeatedly between the answers.
         up: Bytes that each party sent.
-        down: Bytes that it was sent.
+        down: Bytes that each party received.
     """
 
     progress: Progress
@@ -130,7 +130,7 @@ def bell(
     corrupted: float,
     progress: Progress,
 ) -> tuple[dict[str, Any], SumParameters]:
-    """Return what `benchmark` returns but for the peer, and the parameters of the sum."""
+    """Return the figures of `benchmark` without the peer, and the parameters of the sum."""
     values = random_inputs(phones, length)
     parameters = choose(phones, (length,), LARGEST_ENTRY, dropout, corrupted, neighbours=neighbours)
     staying = staying_phones(phones, parameters.largest_dropout_count)
@@ -149,7 +149,7 @@ def random_inputs(phones: int, length: int) -> Vector:
     """Return inputs of phones, int64 (phones, length).
 
     Raises:
-        InvalidParametersError: They are too many for this machine.
+        InvalidParametersError: There are fewer than 3 phones, no entries, or over 10⁹ in all.
     """
     whole("phones", phones, 3, _MOST_ENTRIES)
     whole("length", length, 1, _MOST_ENTRIES // phones)
@@ -158,13 +158,13 @@ def random_inputs(phones: int, length: int) -> Vector:
 
 
 def staying_phones(phones: int, dropped: int) -> list[int]:
-    """Return who stays if this many phones, drawn at random, drop out."""
+    """Return the phones that stay if this many, drawn at random, drop out."""
     gone = np.random.default_rng(1).choice(phones, dropped, replace=False)
     return np.delete(np.arange(phones), gone).tolist()
 
 
 def _exchange_seconds() -> float:
-    """Return the CPU seconds of one X25519 exchange, now."""
+    """Measure the CPU seconds of one X25519 exchange."""
     private = X25519PrivateKey.generate()
     public = X25519PrivateKey.generate().public_key()
     started = time.process_time()

@@ -1,8 +1,8 @@
-"""Cost of sums by two operators, beside Bell et al.'s sum and the physical floor, in one run.
+"""Cost of sums by two operators, compared with Bell et al.'s sum and a physical floor, in one run.
 
 The parties are the product's: phones that report, a leader, and a helper with its book in memory.
-The floor is 200 X25519 exchanges, timed between the reports of the same run. Phones put in vectors,
-or ballots that they prove.
+The floor is 200 X25519 exchanges, timed between the reports of the same run. Phones contribute
+vectors, or proved ballots.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ def benchmark(
         corrupted: Tolerated fraction of corrupted phones in Bell et al.'s sum.
         progress: Callback that receives the round, and the parties done and in all.
         proved: Whether phones put proved ballots of at most five ones into the sums by two
-            operators, in place of vectors.
+            operators, instead of vectors.
 
     Returns:
-        A row a length, by the names of the JSON output; times in milliseconds of CPU, of phones
-        medians.
+        A row for each length, by the names of the JSON output; times in milliseconds of CPU, for
+        phones medians.
 
     Raises:
         InvalidParametersError: No sum is safe under these parameters.
         MissingExtraError: Ballots are to be proved, and the extra `proofs` is not installed.
     """
     rows = []
-    if proved:  # what computes in the field is compiled, or loaded, before anything is timed
+    if proved:  # compiles or loads the field arithmetic before anything is timed
         _sum(3, _ONES, 0, silent, proved=True)
     for length in lengths:
         figures, parameters = bell(phones, neighbours, length, dropout, corrupted, progress)

@@ -1,6 +1,6 @@
-"""Findings of a phase on either route to environments: their scores, and how a report shows them.
+"""Findings of a phase on either route to environments: scores, JSON and parts of the report.
 
-`local` and `secure_sum` have what only one of them has.
+`local` and `secure_sum` add those of one route.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NOBODY = -1
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
 ATTACKS = {
-    "poisoning": "heard nothing but a place that nobody else heard, and sent it without noise",
+    "poisoning": "heard only a place that no other phone heard, and sent it without noise",
     "ballot_stuffing": "cast ballots as large as a sum can carry, without noise",
     "swapped_labels": "labelled two scenes, each with the other's label",
     "one_label": "labelled everything with the last label",
@@ -50,12 +50,12 @@ ATTACKS = {
     "garbage": "answered every task with random bytes",
     "dropouts": "vanished together before the last round of the last secure sum",
 }
-"""Actions of the phones that make an attack, by its name in `Adversary`."""
+"""Actions of the attacking phones, by the attack's name in `Adversary`."""
 
 
 COUNTED = ("named", "global_centroids", "top_global_centroids")
 """Entries of `result.json` that count centroids on the local route, and labels and their prototypes
-where sums are taken."""
+on the route by secure sums."""
 COMPARED = (
     "survivors",
     "ari_train",
@@ -66,16 +66,16 @@ COMPARED = (
     "cell_ari",
     *COUNTED,
 )
-"""Entries of `result.json` by which two runs are compared, beside costs."""
+"""Entries of `result.json` by which two runs are compared, in addition to costs."""
 
 
 def no_integers() -> Integers:
-    """Return an empty array, of what a run that ended early never reached."""
+    """Return an empty array, for steps that a run never reached."""
     return np.empty(0, dtype=np.int64)
 
 
 class Pictured(NamedTuple):
-    """A step of a phase as a page shows it.
+    """A picture of one step of a phase, for a page.
 
     Attributes:
         title: Title of the picture.
@@ -94,17 +94,17 @@ class PlaceScores:
 
     Attributes:
         ari_train: Adjusted Rand index of nearest places against true scenes, on the recordings of
-            phones that took part.
+            a sample of phones.
         ari_test: Adjusted Rand index on held-out recordings, which no phone has.
         label_accuracy: Fraction of held-out recordings with the right published label; a recording
             closest to an unnamed place counts as wrong.
         clear_label_accuracy: Fraction of held-out recordings with the right label from labels that
             stand clear of the noise.
-        label_histogram: Number of held-out recordings that were given each label, shape (labels,)
+        label_histogram: Number of held-out recordings assigned to each label, shape (labels,)
             (thesis 7.2).
         true_histogram: Number of held-out recordings with each true label, shape (labels,).
-        cell_ari: Adjusted Rand index, on held-out recordings, of cells that are merged into as many
-            groups as there are labels, which nobody's labels enter; None where there are no cells.
+        cell_ari: Adjusted Rand index, on held-out recordings, of cells merged into as many groups
+            as there are labels, without using any label; None where there are no cells.
         unknown: Fraction of held-out recordings beyond the result's radius, which a phone calls
             unknown; None without a radius.
     """
@@ -129,7 +129,7 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Pl
         np.array([NOBODY if place is None else place for place in anywhere.within(each.points)])
         for each in (heard, held_out)
     )
-    groups = np.array([*result.environments, NOBODY])  # the last entry is that of no place
+    groups = np.array([*result.environments, NOBODY])  # the last entry is for no place
     clear = np.array([*(name is not None for name in result.names), False])
     named = np.array([*result.labels, NOBODY])[test]
     right = named == held_out.scenes
@@ -169,11 +169,11 @@ class EnvironmentFindings(PhaseFindings):
         label_names: Equivalence classes that phones vote for, L of them; label i names scene i.
         points: Sample of the phones' points, float32 (m, d).
         scenes: True scene of each point, int (m,).
-        global_centroids: Places found, centroids or cells, float32 (g, d).
-        top: Indices of the places that are kept, int (t,).
+        global_centroids: Places found, centroids or prototypes, float32 (g, d).
+        top: Indices of the kept places, int (t,).
         labels: Label of each kept place, int (t,); -1 for an unnamed one.
         name_p_values: P-value of each kept place's label, under noise alone.
-        ari_train: Adjusted Rand index of the kept places on the phones' own recordings.
+        ari_train: Adjusted Rand index of the kept places on recordings of a sample of phones.
         ari_test: Adjusted Rand index of the kept places on held-out recordings.
         label_accuracy: Fraction of held-out recordings that get the right name; a recording whose
             nearest place is unnamed gets none, and counts as wrong.
@@ -192,13 +192,13 @@ class EnvironmentFindings(PhaseFindings):
     unit: ClassVar[Unit]
     """Unit that the route protects."""
     counts: ClassVar[str]
-    """Noun for what is counted at the head of a page."""
+    """Name of the count of places at the head of a page."""
     adversary_votes: ClassVar[str]
     """Name of the votes that decide whether the adversary's place is published."""
     other_places: ClassVar[str]
-    """Noun for the places beside the adversary's."""
+    """Noun for places other than the adversary's."""
     level: ClassVar[float] = LEVEL
-    """Share of phases in which noise alone names a place, at most."""
+    """Largest share of phases in which noise alone names a place."""
 
     label_names: tuple[str, ...]
     points: Floats
@@ -218,7 +218,7 @@ class EnvironmentFindings(PhaseFindings):
 
     @classmethod
     def of(cls, population: Population, course: Course, seed: int) -> Self:
-        """Return what phones heard, published and voted so far."""
+        """Return the findings of a phase so far, with their scores once it is published."""
         if not course.at:
             nothing = np.empty((0, population.dimensions), np.float32)
             return cls(label_names=population.labels, points=nothing)
@@ -237,12 +237,12 @@ class EnvironmentFindings(PhaseFindings):
     @staticmethod
     @abstractmethod
     def known(state: object) -> dict[str, Any]:
-        """Return what the server's part of a phase knows so far, as fields of the findings."""
+        """Return the server's results of a phase so far, as fields of the findings."""
 
     @staticmethod
     @abstractmethod
     def counts_of(figures: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the counts of a `result.json`, as its summary names them."""
+        """Return the counts of a `result.json` for its summary, by name."""
 
     @property
     def names(self) -> tuple[str | None, ...]:
@@ -261,13 +261,13 @@ class EnvironmentFindings(PhaseFindings):
         return len(self.names) - self.names.count(None) if len(self.labels) else None
 
     def unnamed(self) -> str:
-        """Return how many kept places have no name, in words; empty if all have one."""
+        """Return a clause on how many kept places have no name; empty if all have one."""
         count = self.names.count(None)
         return f"{counted(count, self.place)} of {len(self.names)} stayed unnamed" if count else ""
 
     @property
     def clear_part(self) -> float | None:
-        """Share of right names that noise did not give; None if all names are clear."""
+        """`clear_label_accuracy`, or None if it equals `label_accuracy`."""
         clear = self.clear_label_accuracy
         return None if clear is None or clear == self.label_accuracy else clear
 
@@ -275,20 +275,20 @@ class EnvironmentFindings(PhaseFindings):
 
     @property
     def published_by_phones(self) -> tuple[int | None, int | None]:
-        """Numbers of places that phones published, and of those that were clustered."""
+        """Numbers of places that phones published, and of those that the server clustered."""
         return None, None
 
     def environments(self) -> list[dict[str, object]]:
-        """Return the environments that the places make up, as in `result.json`."""
+        """Return the environments that the places belong to, as in `result.json`."""
         kept = zip(self.top, self.names, strict=True)
         return [{"label": name, "centroids": [index]} for index, name in kept]
 
     @abstractmethod
     def kept(self, row: int) -> dict[str, object]:
-        """Return what only this route has of a kept place, as in `result.json`."""
+        """Return the entries of a kept place that only this route has, as in `result.json`."""
 
     def added(self) -> dict[str, object]:
-        """Return what only this route has beside its places, as in `result.json`."""
+        """Return the other entries that only this route has, as in `result.json`."""
         return {}
 
     @override
@@ -344,7 +344,7 @@ class EnvironmentFindings(PhaseFindings):
 
     @abstractmethod
     def count(self) -> str:
-        """Return how many places there are, and what became of them, each number with its name."""
+        """Return the counts of places by outcome, as text."""
 
     @abstractmethod
     def steps(self, frame: plane.Frame) -> tuple[Pictured, ...]:
@@ -360,7 +360,7 @@ class EnvironmentFindings(PhaseFindings):
         )
 
     def in_plane(self) -> tuple[str, list[Pictured]]:
-        """Return the choice of the plane in words, and the pictures of all steps in it."""
+        """Return a sentence on the choice of the plane, and the pictures of all steps in it."""
         frame = plane.frame(self.points)
         return plane.projection(frame), [self.heard(frame), *self.steps(frame)]
 
@@ -404,7 +404,7 @@ class EnvironmentFindings(PhaseFindings):
 
     @staticmethod
     def attacks(success: Success) -> list[list[str]]:
-        """Return each attack on the phase, the number of its phones, and what they did."""
+        """Return each attack on the phase, the number of its phones, and their actions."""
         return [
             [name.replace("_", " "), whole(count), ATTACKS[name]]
             for name, count in success.phones.items()
@@ -412,7 +412,7 @@ class EnvironmentFindings(PhaseFindings):
 
 
 def heard_by_some(population: Population, seed: int) -> Recordings:
-    """Return the recordings of some phones: enough to score and to draw."""
+    """Return the recordings of up to 200 phones, shuffled, to score and to draw."""
     generator = np.random.default_rng([seed, 0x5])
     some = generator.permutation(population.phones)[:_PICTURED_PHONES]
     sample = [population.recordings(int(phone)) for phone in some]
@@ -421,7 +421,7 @@ def heard_by_some(population: Population, seed: int) -> Recordings:
 
 
 def optional_length(array: Floats | None) -> int | None:
-    """Return the number of places; None for those that a run never reached."""
+    """Return the number of places; None if a run never reached them."""
     return None if array is None else len(array)
 
 

@@ -1,4 +1,4 @@
-"""Kept runs: read again, done again, and compared; each is complete and not edited."""
+"""Kept runs: read, repeat and compare them; incomplete or edited ones are refused."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _NEEDED = ("configuration", "provenance", "version", DIGEST)
 
 
 MEASURED = frozenset({"configuration", "peak_memory_mb", "provenance", "seconds"})
-"""Entries of a result that its settings do not decide, or that are settings."""
+"""Entries of a result that its settings do not determine, or that are settings."""
 
 Pair = tuple[Any, Any]
 
 
 class EditedResultError(InvalidInputError):
-    """The `result.json` is not as a run wrote it."""
+    """The `result.json` was changed after a run wrote it."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A run as described by its file.
+    """A kept run.
 
     Attributes:
         path: Path of the file.
@@ -56,7 +56,7 @@ class Written:
         """Settings of the run.
 
         Raises:
-            InvalidParametersError: This version does not know these settings.
+            InvalidParametersError: A setting is unknown to this version, or has a wrong type.
         """
         return settings_of(self.figures["configuration"])
 
@@ -77,24 +77,24 @@ def read_each(path: str | os.PathLike[str]) -> dict[Discovery, Written]:
 
 
 def _of_routes(folder: Path) -> list[Path]:
-    """Return the folders of single routes in a folder that has no result of its own."""
+    """Return the folders of single routes in a folder without a `result.json`."""
     if (folder / RESULT).exists():
         return []
     return [folder / route for route in Routes.BOTH.each if (folder / route / RESULT).exists()]
 
 
 def read(path: str | os.PathLike[str]) -> Written:
-    """Read a run that was written by `earshot simulate --out`.
+    """Read a run that `earshot simulate --out` wrote.
 
-    The digest in the file detects an accident or an afterthought, such as a figure that was rounded
-    by hand. It is not a signature: whoever wants to deceive can compute it again.
+    The digest in the file detects accidental and manual changes, such as a rounded figure. It is
+    not a signature: anyone can recompute it.
 
     Args:
         path: Path of `result.json`, or of the folder that holds it.
 
     Raises:
         InvalidInputError: There is no such file, or it is not the result of a simulated phase.
-        EditedResultError: Something in it was changed after it was written.
+        EditedResultError: It was changed after it was written.
     """
     path = Path(path)
     file = path / RESULT if path.is_dir() else path
@@ -118,13 +118,13 @@ def read(path: str | os.PathLike[str]) -> Written:
     lacking = [name for name in _NEEDED if not isinstance(figures, dict) or name not in figures]
     if lacking and isinstance(figures, dict) and "threshold" in figures:
         raise InvalidInputError(
-            f"{file}: is of a labelling phase; name the {RESULT} of a discovery or learning phase, "
-            "which alone are repeated and compared"
+            f"{file}: is of a labelling phase; name the {RESULT} of a discovery or learning phase: "
+            "only these are repeated and compared"
         )
     if lacking:
         raise InvalidInputError(
             f"{file}: has no {' and no '.join(lacking)}; name the {RESULT} of a simulated phase "
-            "that `earshot simulate --out` wrote, in a version that keeps them"
+            "that `earshot simulate --out` wrote, in a version that writes them"
         )
     kept = figures.pop(DIGEST)
     if kept != digest(figures):
@@ -136,7 +136,7 @@ def read(path: str | os.PathLike[str]) -> Written:
 
 
 def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each plain value within nested tables and lists, by its dotted place, in order."""
+    """Yield each plain value in nested tables and lists, by its dotted place, in order."""
     inner: Iterator[tuple[object, object]]
     if isinstance(value, Mapping) and value:
         inner = iter(value.items())
@@ -153,7 +153,7 @@ def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
 def differing(first: object, second: object) -> dict[str, Pair]:
     """Return the places at which two values differ, with each one's value or None.
 
-    Numbers are equal if they are the same number: there is no tolerance.
+    Numbers are compared exactly, without a tolerance.
     """
     one, other = dict(flat(first)), dict(flat(second))
     places = [*one, *(place for place in other if place not in one)]
@@ -195,11 +195,11 @@ def repeatable(
 
     Args:
         written: Kept run.
-        moved: Paths at which its `data` and `encoder` are now, where they have moved.
+        moved: New paths of its `data` and `encoder`, if they have moved.
 
     Returns:
-        Settings, and the libraries and machine that differ: (then, now) by name. These seldom
-        change a figure, so a repetition is possible all the same.
+        Settings, and the differences of libraries and machine: (then, now) by name. These seldom
+        change a figure, so they do not prevent a repetition.
 
     Raises:
         OtherVersionError: Another version of Earshot wrote the run.
@@ -222,7 +222,7 @@ def repeatable(
         now = settings.provenance()
     except DatasetError as error:
         raise InvalidInputError(
-            f"{file}: {error}; if the sound of the run has moved, say where it is with --data"
+            f"{file}: {error}; if the sound of the run has moved, give its folder with --data"
         ) from None
     for what, place in (("data", settings.data), ("encoder", settings.encoder)):
         if now[what] != figures["provenance"].get(what):
@@ -249,11 +249,11 @@ class RunComparison:
     """The differences between two runs.
 
     Attributes:
-        settings: Settings that differ, (A, B) by name; those that neither run used are left out.
+        settings: Settings that differ, (A, B) by name, without those that neither run used.
         provenance: Versions and files that differ.
-        figures: Every figure that one of the runs has, whether it differs or not.
+        figures: Every figure of either run, equal or not.
         ended: Reasons why each run ended early; None for one that did not.
-        same: Whether nothing differs but clock measurements and the place where the runs ran.
+        same: Whether settings and results are equal, except times, memory and where phones ran.
     """
 
     settings: Mapping[str, Pair]
@@ -268,13 +268,13 @@ class RunComparison:
         return ROUTE in self.settings
 
     def difference(self, name: str) -> float | None:
-        """Return B − A of a figure; None if one run lacks it, or the two count different things."""
+        """Return B − A of a figure; None if one is missing, or the two count different things."""
         a, b = self.figures[name]
         apart = self.across and name in COUNTED
         return None if a is None or b is None or apart else b - a
 
     def plain(self) -> dict[str, object]:
-        """Return the comparison as JSON has it; `difference` is B − A, or null."""
+        """Return the comparison in plain types for JSON; `difference` is B − A, or None."""
         return {
             "same": self.same,
             "settings": {name: {"a": a, "b": b} for name, (a, b) in self.settings.items()},

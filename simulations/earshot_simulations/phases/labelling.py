@@ -28,7 +28,7 @@ from earshot_simulations.reporting.words import chance, counted, optional, perce
 _SAMPLES = 0xD
 """Number of the generator, under a seed, that chooses samples."""
 _ASKED_ALONE = 200
-"""Number of phones whose own labels are scored one by one."""
+"""Number of phones whose own labels are scored individually."""
 
 
 # ------------------------------------------------------------------------------------------- found
@@ -39,9 +39,9 @@ class LabelScores:
     """The accuracy of labels; shares are of all samples.
 
     Attributes:
-        answered: Share of samples that enough phones agree on.
+        answered: Share of samples on which enough phones agree.
         right: Share of answered samples with the true label; None without any.
-        clear: Share of samples whose answer stands clear of the noise.
+        clear: Share of samples whose answer is clear of the noise.
         clear_right: Share of clear samples with the true label; None without any.
         proposed_right: Share of samples whose label with the most noisy votes is true, answered or
             not.
@@ -61,7 +61,7 @@ class LabelScores:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelFindings(PhaseFindings):
-    """Labels that a labelling phase gave its samples.
+    """Labels of the samples of a labelling phase.
 
     Attributes:
         parameters: Parameters of the phase.
@@ -150,7 +150,7 @@ class LabelFindings(PhaseFindings):
         }
 
     def answers(self) -> list[list[str]]:
-        """Return each sample's true label and its answer, in words; none if the phase failed."""
+        """Return each sample's true label and its answer, as text; none if the phase failed."""
         found, names = self.published, self.parameters.labels
         if found is None:
             return []
@@ -161,7 +161,7 @@ class LabelFindings(PhaseFindings):
 
 
 def score(published: Labelled, samples: Recordings, population: Population) -> LabelScores:
-    """Score the published labels, beside those of phones alone."""
+    """Score the published labels, and those of single phones."""
     labels, truth = np.array(published.labels), samples.scenes
     answered = labels >= 0
     clear = np.array([name is not None for name in published.names])
@@ -204,7 +204,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
     Attributes:
         samples: Recordings to label, none of which a phone has heard (B).
         epsilon: Budget ε of the phase, for a phone of weight 1.
-        policy: Policy that phones agree to.
+        policy: Policy of phones.
     """
 
     phones: int = 1000
@@ -228,7 +228,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
         return asdict(self)
 
     def chosen(self, population: Population) -> Recordings:
-        """Draw the samples from recordings that no phone has heard, with the truth of each.
+        """Draw the samples, with their true scenes, from recordings that no phone has heard.
 
         Raises:
             InvalidParametersError: There are not enough such recordings.
@@ -278,5 +278,5 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
         )
 
 
-# The command line reads the constructor, where inherited types are words of other modules.
+# The command line reads the constructor, whose inherited annotations are strings of other modules.
 LabellingSettings.__init__.__annotations__.update(kinds(LabellingSettings))

@@ -54,8 +54,8 @@ class CentroidFindings(EnvironmentFindings):
 
     Attributes:
         local_centroids: Centroids that phones published, float32 (c, d).
-        local_clusters: Global centroid that each local one went into, or `OUTLIER` or `LEFT_OUT` of
-            `earshot_server.discovery.interface`, int (c,).
+        local_clusters: Global centroid that each local one belongs to, or `OUTLIER` or `LEFT_OUT`
+            of `earshot_server.discovery.interface`, int (c,).
         centroid_votes: Noisy votes for the global centroids, int (g,).
         centroid_p_values: P-values of the votes for each kept centroid, under noise alone.
         label_votes: Noisy votes for the labels of the kept centroids, (t, L).
@@ -70,7 +70,7 @@ class CentroidFindings(EnvironmentFindings):
     adversary_votes: ClassVar[str] = "Votes to keep the adversary's place"
     other_places: ClassVar[str] = "kept centroids"
     most_rows: ClassVar[int] = 200
-    """Most kept centroids of a table."""
+    """Largest number of kept centroids in a table."""
 
     local_centroids: Floats | None = None
     local_clusters: Integers = field(default_factory=no_integers)
@@ -135,19 +135,19 @@ class CentroidFindings(EnvironmentFindings):
             ),
             Pictured(
                 "What the server found",
-                "Centroids in one colour went into one global centroid, marked by a cross; "
+                "Centroids of one colour belong to one global centroid, marked by a cross; "
                 "grey ones are outliers.",
                 self._drawn_clusters(frame),
             ),
             Pictured(
-                "What the votes made of it",
+                "What the votes kept and named",
                 "The kept global centroids with the label and the centroid votes each received.",
                 self._drawn_votes(frame),
             ),
         )
 
     def rows(self) -> list[list[str]]:
-        """Return the kept centroids with their votes, in words."""
+        """Return the kept centroids with their votes, as text."""
         kept = enumerate(zip(self.top, self.names, strict=True))
         return [self._row(row, index, name) for row, (index, name) in kept]
 
@@ -215,7 +215,7 @@ class CentroidFindings(EnvironmentFindings):
             scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
 
         outliers, unlooked = (int((clusters == kind).sum()) for kind in (OUTLIER, LEFT_OUT))
-        unseen = f", {whole(unlooked)} were not looked at" if unlooked else ""
+        unseen = f", {whole(unlooked)} were not clustered" if unlooked else ""
         alt = (
             f"{counted(len(centres), 'global centroid')} from "
             f"{counted(len(placed), 'local centroid')}, "
@@ -248,9 +248,9 @@ class CentroidFindings(EnvironmentFindings):
         return framed(draw, frame, alt, *remarks)
 
     def colours(self) -> Integers:
-        """Return for each global centroid the number of the nearest scene, each scene used once.
+        """Return a colour for each global centroid: its nearest scene's, each scene used once.
 
-        Colours then mean the same in all pictures; centroids without a scene get new ones.
+        A scene then has the same colour in all pictures; further centroids get new colours.
         """
         from scipy.optimize import linear_sum_assignment
         from scipy.spatial.distance import cdist

@@ -1,4 +1,4 @@
-"""The page `report.html` on a simulated phase, which loads nothing from elsewhere."""
+"""The page `report.html` on a simulated phase, which loads no other files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MOST_PHONES = 1000
 def write(run: Run[Any], folder: str | os.PathLike[str]) -> None:
     """Write `result.json` and `report.html`, each as a whole or not at all.
 
-    The numbers are written first, so that they survive a report that cannot be drawn.
+    The numbers are written first, so they are saved even if rendering the report fails.
 
     Args:
         run: Run that finished or ended early.
@@ -58,7 +58,7 @@ def render(run: Run[Any]) -> str:
     """Render the whole report as one HTML document.
 
     Args:
-        run: Run that finished or ended early; missing parts are mentioned, not left blank.
+        run: Run that finished or ended early; the report mentions missing parts.
     """
     asked = [step for step in run.steps if step.asked]
     reasons = Counter(entry.reason for entry in run.skipped).most_common(_MOST_ROWS)
@@ -103,7 +103,7 @@ def command_line(configuration: Mapping[str, object], command: str = "earshot si
 
 
 def _spending(run: Run[Any]) -> list[list[str]]:
-    """Return the costs of every step, and last those of all together; none without a release."""
+    """Return the costs of every step, then those of all together; none without a release."""
     if not run.privacy:
         return []
     rows = [
@@ -122,7 +122,7 @@ def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
 
 
 def _amounts(run: Run[Any]) -> list[list[str]]:
-    """Return the time and traffic of every step, and last their totals; none before the first."""
+    """Return the time and traffic of every step, then their totals; none before the first."""
     if not run.steps:
         return []
     amounts = [

@@ -1,4 +1,4 @@
-"""The page `report.html` on both routes for one crowd: findings, costs, and whom each protects."""
+"""The page `report.html` on both routes for one crowd: findings, costs and protected units."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Runs = Mapping[Discovery, Run[EnvironmentFindings]]
 def write_both(runs: Runs, folder: str | os.PathLike[str]) -> None:
     """Write a `report.html` on both routes together, and each route's files in its own folder.
 
-    Files of an earlier run under these names are removed, so that all files are of these runs.
+    Files of an earlier run under these names are removed first.
 
     Args:
         runs: Runs by route; the second is missing if the first was interrupted.
@@ -58,8 +58,8 @@ def render(runs: Runs) -> str:
     """Render the whole page as one HTML document.
 
     Args:
-        runs: Runs by route, at least one; missing parts of a run that ended early are mentioned,
-            and so is a route that was not begun.
+        runs: Runs by route, at least one; the page mentions missing parts of a run, and a route
+            that was not begun.
     """
     first = next(iter(runs.values()))
     frame = plane.frame(first.found.points)
@@ -91,7 +91,7 @@ def render(runs: Runs) -> str:
 
 
 def headline(runs: Runs) -> str:
-    """Return the result of each route, in one plain sentence."""
+    """Return the result of each route in one sentence."""
     first = next(iter(runs.values()))
     clauses = []
     for route, run in runs.items():
@@ -133,7 +133,7 @@ def _figures(runs: Runs) -> dict[str, str]:
 
 
 def _promise(run: Run[EnvironmentFindings]) -> tuple[str, list[str]]:
-    """Return a route's protected unit as a heading, and the cost of this run in words."""
+    """Return a route's protected unit as a heading, and sentences on the cost of this run."""
     costs, unit, name = run.together, run.found.unit, _heading(run.found)
     if not costs:
         return name, ["Nothing was released, so nothing was spent."]
@@ -216,7 +216,7 @@ def _notes(runs: Runs, shared: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def _side_by_side(runs: Runs) -> list[Pictured]:
-    """Return step by step what each route made of the sound."""
+    """Return the steps of the routes, alternating between them."""
     columns = [_steps(run.found) for run in runs.values()]
     return [step for row in zip(*columns, strict=True) for step in row]
 
@@ -236,7 +236,7 @@ def _asked(runs: Runs) -> dict[str, object]:
     for route, configuration in each.items():
         asked |= {name: configuration.get(name) for name in ROUTES[route].options}
         asked["epsilon"] = configuration.get("epsilon")  # the last, by secure sums, always has one
-    # Each route takes its own policy by default.
+    # Different policies are the defaults of the routes.
     if len({configuration.get("policy") for configuration in each.values()}) > 1:
         del asked["policy"]
     return asked | {ROUTE: str(Routes.BOTH)}

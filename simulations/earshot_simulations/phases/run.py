@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 NOISELESS = math.inf
-"""Value of ε of a phase without noise, which protects nothing."""
+"""ε of a phase without noise, which protects nothing."""
 INFINITE = "inf"
-"""Infinite ε in `result.json`, as JSON has no such number; on the command line it is a number."""
+"""Infinite ε in the settings of `result.json`, as JSON has no such number."""
 UNPROTECTED = "no noise: nothing is protected"
 """Text on the guarantee of a phase without noise."""
 DIGEST = "digest"
-"""Name of the entry in `result.json` that is the digest of everything else there."""
+"""Name of the entry in `result.json` with the digest of all others."""
 
 PHASE_FAILED = "the phase failed: "
-"""Beginning of `Run.interrupted` if the phase itself ended the run, not an interruption."""
+"""Beginning of `Run.interrupted` if the phase failed, instead of being interrupted."""
 
 _COSTS = {"ε per recording": Unit.RECORDING, "ε per phone (zero-out)": Unit.PHONE}
 _NOT_FIGURES = frozenset({"provenance", DIGEST})
@@ -44,7 +44,7 @@ F = TypeVar("F", bound="PhaseFindings")
 
 
 class PhaseFindings(ABC):
-    """The findings of a phase of some kind, and all that files and pages say of that kind alone.
+    """The findings of a phase of some kind, and the parts of files and pages of that kind.
 
     A kind is a frozen dataclass of this type. A run that ended early leaves the fields of later
     steps at their defaults.
@@ -53,19 +53,19 @@ class PhaseFindings(ABC):
     phase: ClassVar[str]
     """Name of the kind, such as "labelling phase"."""
     template: ClassVar[str]
-    """Template of the sections of a report that show what was found."""
+    """Template of the sections of a report that show the findings."""
     command: ClassVar[str] = "earshot simulate"
     """Command that simulates it."""
     unit_note: ClassVar[str] = ""
-    """Condition under which the costs of a phone hold, as the caption of their table says it."""
+    """Condition under which the costs of a phone hold, for the caption of their table."""
 
     @abstractmethod
     def described(self, run: Run[Any]) -> dict[str, object]:
-        """Return the content of `result.json`, in order, of any types that `plain` knows."""
+        """Return the content of `result.json`, in order, of types that `plain` converts."""
 
     @abstractmethod
     def outcome(self, run: Run[Any]) -> str:
-        """Return the outcome of a run that did not end early, in one plain sentence."""
+        """Return the outcome of a run that did not end early, in one sentence."""
 
     @abstractmethod
     def figures(self) -> dict[str, str]:
@@ -74,28 +74,27 @@ class PhaseFindings(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run(Generic[F]):
-    """Everything that `result.json` and `report.html` say about one simulated phase.
+    """Everything in `result.json` and `report.html` about one simulated phase.
 
     Attributes:
         version: Version of Earshot.
         configuration: Settings given to the command, one entry per option.
-        provenance: Everything else that decides the result; see `PhaseSettings.provenance`.
-        population: Phones' recordings, in words.
+        provenance: Everything else that determines the result; see `PhaseSettings.provenance`.
+        population: Description of the phones' recordings.
         phones: Number n of phones that took part.
         survivors: Phones that stayed to the end.
         found: Findings of the phase.
         adversary: Success of the corrupted phones; None if there were none.
         privacy: Every release, in each unit.
-        costs: Cost of each private step that was released, in every unit, that of a replaced phone
-            included.
+        costs: Cost of each released private step, in every unit, including a replaced phone.
         together: Cost of these steps together; see `earshot_server.phases.costs`.
         steps: Records of the steps, in order.
         skipped: Recordings that could not be used.
-        notes: Plain sentences that the report must show.
+        notes: Sentences that the report must show.
         interrupted: Reason why the run ended early; None if it did not.
-        peak_memory_mb: Largest resident memory, in megabytes, added up over this process and all
-            that ran phones. Memory that a process took before the run counts too: to measure a run,
-            do it in a process of its own.
+        peak_memory_mb: Largest resident memory, in MiB, added up over this process and all that
+            ran phones. Memory that a process took before the run counts, too: to measure a run,
+            use a new process.
         seconds: Wall-clock time of the whole run, in seconds.
     """
 
@@ -134,11 +133,11 @@ class Run(Generic[F]):
         return f"{self.found.phase} over {self.population}, seed {seed}"
 
     def to_frame(self) -> DataFrame:
-        """Return a data frame of one row, to be put below those of other runs.
+        """Return a data frame of one row, which can be concatenated with those of other runs.
 
         The columns are the single values of `result.json`, settings and figures, by their dotted
         names, such as `configuration.seed`, `ari_test` and `privacy.together.phone.epsilon`. Lists
-        and the provenance are left out.
+        and the provenance are omitted.
 
         Raises:
             MissingExtraError: The package pandas is not installed.
@@ -155,11 +154,11 @@ class Run(Generic[F]):
 
     @property
     def stopped(self) -> bool:
-        """Whether something from outside ended the run, so that its outcome is unknown."""
+        """Whether the run was interrupted, so that its outcome is unknown."""
         return self.interrupted is not None and not self.interrupted.startswith(PHASE_FAILED)
 
     def by_step(self, value: Callable[[SimulatedStep], float]) -> dict[str, float]:
-        """Return one number per step; a step that was repeated counts as one."""
+        """Return one number per step; repetitions of a step are added up."""
         sums: dict[str, float] = {}
         for step in self.steps:
             sums[step.step] = sums.get(step.step, 0.0) + value(step)
@@ -211,11 +210,10 @@ def figures(run: Run[Any]) -> dict[str, str]:
 
 
 def result(run: Run[Any]) -> dict[str, Any]:
-    """Return the run as in `result.json`: plain Python types, null for numbers that are not finite.
+    """Return the run as in `result.json`: plain Python types, None for numbers that are not finite.
 
-    Only in a setting is an infinite one "inf", as on the command line. Counts that a run that ended
-    early never reached are null, too. A result that says where it
-    comes from, so that it can be repeated, has a digest.
+    An infinite setting is "inf", as on the command line. Counts that a run never reached are None,
+    too. A result with provenance, which can be repeated, has a digest.
     """
     figures = {
         name: plain(value, INFINITE if name == "configuration" else None)
@@ -225,7 +223,7 @@ def result(run: Run[Any]) -> dict[str, Any]:
 
 
 def leaves(table: Mapping[str, Any], place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield everything in nested tables that is not one, by its dotted name."""
+    """Yield every entry of nested tables that is not a table, by its dotted name."""
     for name, value in table.items():
         if isinstance(value, Mapping):
             yield from leaves(value, f"{place}{name}.")
@@ -238,7 +236,7 @@ def plain(value: object, infinite: object = None) -> object:
 
     Args:
         value: Value to convert.
-        infinite: Stand-in for ∞; other numbers that are not finite become None.
+        infinite: Replacement for ∞; other numbers that are not finite become None.
     """
     match value:
         case None | bool() | int():

@@ -52,10 +52,10 @@ class _Label(NamedTuple):
 
     Attributes:
         name: The label.
-        clear: Whether its prototypes stand clear of the noise; if not, it has one.
+        clear: Whether any of its prototypes is clear of the noise.
         rows: Its prototypes, as rows of `global_centroids`.
         length: Length of their rows together: the root of the sum of their squares.
-        p_value: Least p-value of them.
+        p_value: Smallest p-value of its prototypes.
         cells: Cells that they name, counted from 0.
     """
 
@@ -72,8 +72,8 @@ class CellFindings(EnvironmentFindings):
     """Cells that secure sums moved, and prototypes of labels; `global_centroids` are prototypes.
 
     Attributes:
-        start_centroids: Starts of the cells, float32 (s, d); further cells may have come after
-            them. None before the phase.
+        start_centroids: Starts of the first cells, float32 (s, d); cells added later have none.
+            None before the phase.
         cells: Places of the cells, float32 (k, d); None before the phase.
         moved: Whether a sum has moved each cell, bool (k,).
         cell_lengths: Length of each cell's last sum without its noise, (k,).
@@ -199,29 +199,29 @@ class CellFindings(EnvironmentFindings):
         return (
             Pictured(
                 "Public start centroids and their cells",
-                "Crosses come with the encoder, and nobody's sound is in them. A recording has "
-                "the colour of the cell that it falls into.",
+                "Crosses come with the encoder, and contain no sound of the phones. A recording "
+                "has the colour of its cell.",
                 self._drawn_start(frame),
             ),
             Pictured(
                 "Where sums moved them",
                 "Blue crosses are cells in which phones' sound stood clear of the noise in the "
-                "last sum, with a line from their start; grey ones are the others, beside the "
-                "fullest cells or where they began. Where few cells hear nearly everything, "
-                "further ones are placed beside them.",
+                "last sum, with a line from their start; grey ones are the others, next to the "
+                "fullest cells or where they began. Where few cells get nearly all recordings, "
+                "further ones are placed next to them.",
                 self._drawn_moves(frame),
             ),
             Pictured(
                 "Prototypes of labels",
                 "Where the last sum places each label; a recording gets the name of the nearest "
-                "prototype. Small marks are the cells in which sound was heard, coloured like the "
-                "label that names them; it is unknown in grey crosses.",
+                "prototype. Small marks are the cells in which sound was heard, in the colour of "
+                "their label; grey crosses are cells of unknown sound.",
                 self._drawn_names(frame),
             ),
         )
 
     def labelled(self) -> list[list[str]]:
-        """Return the labels with their prototypes and cells, in words."""
+        """Return the labels with their prototypes and cells, as text."""
         return [
             [
                 label.name,
@@ -235,7 +235,7 @@ class CellFindings(EnvironmentFindings):
         ]
 
     def sounds(self) -> list[list[str]]:
-        """Return the cells with the label that names each, in words."""
+        """Return the cells with the label that names each, as text."""
         return [
             [
                 str(row + 1),
@@ -267,12 +267,12 @@ class CellFindings(EnvironmentFindings):
         return framed(draw, frame, alt, *left_out(frame, centres, len(centres)))
 
     def _drawn_moves(self, frame: Frame) -> Picture | None:
-        """Draw where sums moved the cells, and where from; None before the first sum."""
+        """Draw the cells and where sums moved them from; None before the first sum."""
         if self.start_centroids is None or self.cells is None or not len(self.moved):
             return None
         before, after = frame.place(self.start_centroids), frame.place(self.cells)
         clear = self.moved
-        began = clear[: len(before)]  # cells that came later have no start
+        began = clear[: len(before)]  # cells added later have no start
 
         def draw(axes: Axes) -> None:
             background(axes, self.points, frame)
@@ -317,7 +317,7 @@ class CellFindings(EnvironmentFindings):
 
 
 def _named(state: DiscoveryPhase) -> dict[str, Any]:
-    """Return prototypes and what they name, as fields of `CellFindings`; none before their sum."""
+    """Return prototypes, labels and radius, as fields of `CellFindings`; none before their sum."""
     if state.prototypes is None:
         return {}
     found = state.published()

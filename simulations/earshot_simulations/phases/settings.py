@@ -56,35 +56,35 @@ BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
 NO_NOISE = 1e6
-"""Value of ε of a single step with which its noise vanishes."""
+"""ε of a single step at which its noise vanishes."""
 MOST_PHONES = 10**7
-"""Most phones of a simulation, whose server keeps all answers to a step in memory."""
+"""Largest number of simulated phones: the server keeps all answers to a step in memory."""
 
 _NAMES: Mapping[str, Collection[str]] = {
     "data": (BLOBS, SOUNDSCAPES),
     "encoder": SHIPPED_ENCODERS,
 }
-"""Values that are not paths, of the settings that may be one."""
+"""Values that are not paths, of settings that may also be paths."""
 
 WHERE = frozenset({"address", "engine", "jobs"})
-"""Settings that decide where phones run, but nothing of the result."""
+"""Settings of where phones run, which do not affect the result."""
 
 ROUTE = "discovery"
-"""Name of the setting that decides how environments are found, and so whom a phase protects."""
+"""Name of the setting that selects the route, and so the unit that a phase protects."""
 
 NO_BUDGET = "none"
 _VANISHING = 1e-6
-"""Noise multiplier with which hardly any entry of a sum is off by one step."""
+"""Noise multiplier at which hardly any entry of a sum is off by one step."""
 _MOSTLY = 0.5
-"""Share of clearly named places from which on a note has nothing to add."""
+"""Share of places with a clear name from which on the note on noise is omitted."""
 LARGEST_SEED = 2**63 - 1
-"""Largest seed: tables hold no larger whole number."""
+"""Largest seed: the largest whole number of tables."""
 
 F = TypeVar("F")
 
 
 def placed(entries: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """Return settings, by name, whose relative paths are those of a folder.
+    """Return settings, by name, with relative paths resolved against a folder.
 
     Args:
         entries: Values by the names of the settings, or lists of values.
@@ -113,9 +113,9 @@ class SummationChoice(enum.StrEnum):
     IDEAL = "ideal"
     """Plain addition, without cryptography."""
     TWO_OPERATORS = "two-operators"
-    """One message a phone, split between two operators that both add noise."""
+    """One message per phone, split between two operators that both add noise."""
     TWO_OPERATORS_PROVED = "two-operators-proved"
-    """The same, with ballots that are proved to be ballots; on the local route alone."""
+    """The same, with proofs that ballots are valid; on the local route alone."""
 
     @property
     def protocol(self) -> SummationName:
@@ -124,12 +124,12 @@ class SummationChoice(enum.StrEnum):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for readers of a run on whom its phones trust."""
+        """Sentences for readers of a run on the trust that its phones need."""
         if self not in _PROTOCOLS:
             return ()
         return (
-            "Sums by two operators protect phones as long as the two do not put their data "
-            "together, however few phones are honest.",
+            "Sums by two operators protect phones as long as the two do not combine their data, "
+            "however few phones are honest.",
         )
 
 
@@ -149,12 +149,12 @@ class EngineChoice(enum.StrEnum):
 
 
 class PolicyChoice(enum.StrEnum):
-    """Policies that phones agree to."""
+    """Policies of phones."""
 
     DEFAULT = "default"
-    """Only phases that a phone accepts by default."""
+    """The default policy of phones."""
     RECORDING = "recording"
-    """Default policy without limits on a phone's whole cost: single recordings are protected."""
+    """The default without limits on a phone's whole cost: single recordings are protected."""
     ANYTHING = "anything"
     """Any valid phase."""
 
@@ -168,7 +168,7 @@ POLICIES: Mapping[PolicyChoice, Policy] = {
 
 
 class PhaseSettings(ABC, Generic[F]):
-    """Settings of a simulated phase of some kind: all that a simulation asks of the kind.
+    """Settings of a simulated phase of some kind: the interface of a kind for simulations.
 
     A kind is a frozen dataclass of this type. Its fields are the options of the command, and their
     descriptions the help texts.
@@ -194,10 +194,10 @@ class PhaseSettings(ABC, Generic[F]):
                 object.__setattr__(self, name, self.taken(name, getattr(self, name)))
 
     def taken(self, name: str, value: Any) -> Any:
-        """Return a value that was given for a setting as one of its type, as `fields.taken`.
+        """Convert a value given for a setting to the setting's type, as `fields.taken`.
 
         Raises:
-            InvalidParametersError: The value is not of that type; the message says what is
+            InvalidParametersError: The value is not of that type; the message states what is
                 accepted.
         """
         if isinstance(value, os.PathLike) and os.fspath(value) in _NAMES.get(name, ()):
@@ -205,20 +205,20 @@ class PhaseSettings(ABC, Generic[F]):
         return taken(name, value, kinds(type(self))[name])
 
     def check_types(self) -> None:
-        """Refuse settings of a wrong type.
+        """Check the types of all settings.
 
         Raises:
-            InvalidParametersError: A setting is of another type than its field's; the message says
-                which.
+            InvalidParametersError: A setting is of another type than its field; the message names
+                it.
         """
         for name in kinds(type(self)):
             self.taken(name, getattr(self, name))
 
     def check(self) -> None:
-        """Refuse settings that cannot be simulated, before any work.
+        """Check that these settings can be simulated.
 
         Raises:
-            InvalidParametersError: A setting is wrong; the message says which and what is
+            InvalidParametersError: A setting is wrong; the message states which and what is
                 accepted.
         """
         self.check_types()
@@ -246,7 +246,7 @@ class PhaseSettings(ABC, Generic[F]):
             )
 
     def check_own(self) -> None:
-        """Refuse values of the settings that only this kind has.
+        """Check the settings that only this kind has.
 
         Raises:
             InvalidParametersError: A setting is wrong, as for `check`.
@@ -255,7 +255,7 @@ class PhaseSettings(ABC, Generic[F]):
     @property
     @abstractmethod
     def agreement(self) -> PolicyChoice:
-        """Policy that the phones agree to, as chosen or as the kind needs."""
+        """Policy of the phones, as chosen or as the kind needs."""
 
     def refusals(self, agreement: PolicyChoice = PolicyChoice.DEFAULT) -> tuple[str, ...]:
         """Return all reasons why a phone with this policy would not take part."""
@@ -264,12 +264,12 @@ class PhaseSettings(ABC, Generic[F]):
         return tuple(map(str, refused))
 
     def expenses(self) -> tuple[Expense, ...]:
-        """Return the cost of a phase to a phone, whatever the population."""
+        """Return the cost of a phase to a phone, which does not depend on the population."""
         return self.any_parameters().plan().expenses()
 
     @abstractmethod
     def any_parameters(self) -> Parameters:
-        """Return the parameters of a phase over any population that the settings may name."""
+        """Return the parameters of a phase, with placeholders for everything of the population."""
 
     @abstractmethod
     def parameters(self, population: Population) -> Parameters:
@@ -281,7 +281,7 @@ class PhaseSettings(ABC, Generic[F]):
 
     @property
     def noiseless(self) -> bool:
-        """Whether the phase has no noise, so that it protects nothing."""
+        """Whether the phase has no noise, and so protects nothing."""
         return False
 
     @property
@@ -309,7 +309,7 @@ class PhaseSettings(ABC, Generic[F]):
                 None for generated data.
 
         Raises:
-            DatasetError: There is no such folder, or no sound in it.
+            DatasetError: The folder does not exist, or has no sound.
             OSError: A file cannot be read.
         """
         sound = self.data != BLOBS
@@ -326,7 +326,7 @@ class PhaseSettings(ABC, Generic[F]):
 
     @abstractmethod
     def found(self, population: Population, course: Course) -> F:
-        """Return what a phase has found so far, and its scores if it is over."""
+        """Return the findings of a phase so far, with scores if it is over."""
 
     def notes(self, population: Population, success: Success | None, found: F) -> Sequence[str]:
         """Return caveats about the figures, most important first."""
@@ -363,10 +363,10 @@ class CrowdSettings:
         heterogeneity: Differences between phones.
         delta: Value of δ for the phase.
         dropout: Fraction of phones that vanish during the phase (ρ).
-        corrupted: Fraction of phones that an adversary may control (γ), which noise and graph are
-            made for.
-        summation: Summation of ballots: real, or ideal, which replaces the cryptography and nothing
-            else.
+        corrupted: Fraction of phones that an adversary may control (γ); noise and graph allow for
+            it.
+        summation: Summation of ballots: real; ideal, plain addition without cryptography;
+            two-operators; or, on the local route, two-operators-proved, with proofs of ballots.
         jobs: Processes of this machine.
         seed: Seed for everything except keys.
     """
@@ -387,19 +387,19 @@ class CrowdSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class EitherRoute(CrowdSettings):
-    """Settings that both routes to environments have; each adds its own.
+    """Settings of both routes to environments; each route adds its own.
 
     Attributes:
-        pool: Distinct seconds of each scene that phones draw from, which later runs need not hear
-            again; by default every recording of soundscapes is a new second.
+        pool: Distinct seconds of each scene that phones draw from, cached for later runs; by
+            default every recording of soundscapes is a new second.
         encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
             file; by default contrast-2. ./NAME is a file.
-        adversary: Fraction of phones that make each attack; equal fractions are the same phones.
+        adversary: Fraction of phones that make each attack; equal fractions mean the same phones.
         epsilon: Budget ε of the whole phase, per phone; by default 2. On the local route per
-            recording, in place of a budget for each step. With inf there is no noise, and nothing
+            recording, instead of a budget for each step. With inf there is no noise, and nothing
             is protected.
-        policy: Policy that phones agree to: default, recording (the default without limits on a
-            phone's whole cost), or anything; by default recording on the local route, else default.
+        policy: Policy of phones: default, recording (the default without limits on a phone's whole
+            cost), or anything; by default recording on the local route, else default.
         discovery: Route: secure sums, or the local one.
         engine: Engine that runs the phones: processes of this machine, or a Ray cluster.
         address: HOST:PORT of the Ray cluster; by default one is started here.
@@ -421,7 +421,7 @@ class EitherRoute(CrowdSettings):
 def whole_budget(text: str) -> Budget:
     """Read `clustering=…,selection=…,centroid-vote=…,label-vote=…`, or `none`.
 
-    With `none`, ε is so large that every mechanism's noise vanishes, as without privacy.
+    With `none`, ε is so large that every mechanism's noise vanishes.
 
     Raises:
         InvalidParametersError: A name is unknown, missing or repeated, or a value is not a
@@ -441,10 +441,10 @@ class Route(NamedTuple):
     """A route to environments.
 
     Attributes:
-        found: Type of what a phase on the route finds.
+        found: Type of the route's findings.
         options: Names of the settings that only this route has.
         dimensions: Dimensions in which sound is clustered by default.
-        agreement: Policy that phones agree to by default.
+        agreement: Default policy of phones.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
         blobs: Population of generated points.
         real_sound: Result on real sound, to compare with figures on synthesized scenes.
@@ -463,7 +463,7 @@ UNHEARD = (
     "(contrast-2's recipe with 1,500 steps, two folds of ESC-10, 500 phones of 50 recordings; "
     "docs/encoders.md)"
 )
-"""Setting in which real sound was measured."""
+"""Setup of the measurement on real sound."""
 ROUTES: Mapping[Discovery, Route] = {
     Discovery.SECURE_SUM: Route(
         CellFindings,
@@ -473,7 +473,7 @@ ROUTES: Mapping[Discovery, Route] = {
         GRID,
         LiftedBlobs,
         "Real sound that its encoder had never heard got the right name 76 % of the time at ε = 2 "
-        "per phone, and 75 % as phones say it " + UNHEARD,
+        "per phone, and 75 % by names clear of the noise " + UNHEARD,
     ),
     Discovery.LOCAL: Route(
         CentroidFindings,
@@ -499,7 +499,7 @@ class Routes(enum.StrEnum):
 
     @property
     def each(self) -> tuple[Discovery, ...]:
-        """Routes in the order in which they are run: the thesis's comes first."""
+        """Routes in the order of their runs: the thesis's comes first."""
         if self is Routes.BOTH:
             return Discovery.LOCAL, Discovery.SECURE_SUM
         return (Discovery(self),)
@@ -509,11 +509,11 @@ class Routes(enum.StrEnum):
 class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[EnvironmentFindings]):
     """The settings of one simulated phase, named like the command's options.
 
-    Those that only the other route has are ignored.
+    Settings that only the other route has are ignored.
 
     Attributes:
-        budget: Budget ε of each private step of the local route, per recording; by default what
-            `epsilon` is split into, or what suits the data.
+        budget: Budget ε of each private step of the local route, per recording; by default the
+            parts of `epsilon` if given, or the usual ones for the data.
     """
 
     budget: Annotated[Budget | None, NO_OPTION] = None
@@ -538,12 +538,12 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
 
     @property
     def counts(self) -> discovery_budget.CellCounts:
-        """Numbers of cells that a discovery by secure sums begins with, and that they may grow to.
+        """Numbers of cells that a discovery by secure sums starts with, and may grow to.
 
         Raises:
             InvalidParametersError: A number of cells, or ε or δ, is out of range.
         """
-        # Without noise there are as many as with hardly any.
+        # Without noise, cells are as many as with negligible noise.
         epsilon = min(self.phone_epsilon, NO_NOISE)
         return discovery_budget.cell_counts(
             self.phones, epsilon, self.delta, self.cells, self.most_cells
@@ -554,7 +554,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         if name == "budget":
             if isinstance(value, str):
                 value = whole_budget(value)
-            elif isinstance(value, Mapping):  # what it leaves open is as usual
+            elif isinstance(value, Mapping):  # missing entries keep their usual values
                 value = {**entries_of(self._usual_budget), **value}
         return super().taken(name, value)
 
@@ -616,7 +616,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
     def _summed_parameters(
         self, encoder: str, labels: tuple[str, ...], start: Callable[[int], CentroidSet]
     ) -> DiscoveryParameters:
-        # Without noise there are as many cells as with hardly any.
+        # Without noise, cells are as many as with negligible noise.
         return self.cell_parameters(
             min(self.phone_epsilon, NO_NOISE),
             start,
@@ -679,8 +679,8 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         refusals = self.refusals()
         if refusals and self.agreement is PolicyChoice.RECORDING:
             said.append(
-                "This protects single recordings, but not phones: they agreed to whatever the "
-                f"phase costs a phone (--policy {PolicyChoice.RECORDING}). A phone with the "
+                "This protects single recordings, but not phones: their policy does not limit the "
+                f"whole cost to a phone (--policy {PolicyChoice.RECORDING}). A phone with the "
                 f"default policy would not take part: {'; '.join(refusals)}."
             )
         elif refusals:
@@ -699,15 +699,15 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         if self.data == SOUNDSCAPES and self.encoder in (None, *SHIPPED_ENCODERS):
             said.append(
                 "These scenes are synthesized, and the shipped encoder was trained on such scenes: "
-                "it flatters sound that it knows."
+                "it does better on them than on other sound."
             )
             said.append(f"{self.route.real_sound}.")
         elif self.data != BLOBS:
             said.append(
                 f"The figures hold for sound like this and the encoder '{population.encoder}'. An "
-                "encoder flatters sound that it was trained on, even without labels; the shipped "
-                "ones heard four folds of ESC-10, spoken digits and synthesized scenes, the newer "
-                "one also free sounds."
+                "encoder does better on sound that it was trained on, even without labels; the "
+                "shipped ones heard four folds of ESC-10, spoken digits and synthesized scenes, "
+                "the newer one also free sounds."
             )
         count = len(found.name_p_values)
         clear = sum(are_clear(found.name_p_values, count))
@@ -725,10 +725,11 @@ def _anywhere(dimensions: int, count: int) -> CentroidSet:
 
 
 def _check_sound(settings: Settings) -> None:
-    """Refuse an encoder of points, and an address without a cluster.
+    """Check that an encoder has sound, and that an address is one of a Ray cluster.
 
     Raises:
-        InvalidParametersError: Either is given; the message says which.
+        InvalidParametersError: An encoder is given for points, an address without Ray, or an
+            address is not HOST:PORT.
     """
     if settings.encoder is not None and settings.data == BLOBS:
         raise InvalidParametersError(
@@ -756,14 +757,14 @@ def of_others(routes: Collection[object]) -> frozenset[str]:
 
 
 def routes_of(option: str) -> list[Discovery]:
-    """Return the routes that alone have a setting."""
+    """Return the routes that have a setting which is not shared; empty for shared ones."""
     return [name for name, route in ROUTES.items() if option in route.options]
 
 
 def in_words(configuration: Mapping[str, object]) -> Iterable[tuple[str, str | None]]:
     """Yield the options that repeat a run, each with its value; a switch has none.
 
-    Those at rest are left out, and those of another route.
+    Omit unset options and those of the other route.
     """
     taken = configuration.get(ROUTE)
     others = of_others([taken]) if taken in ROUTES else frozenset[str]()
@@ -786,12 +787,12 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
 
     Args:
         entries: Values by the names of `Settings`; `heterogeneity`, `adversary` and `budget` are
-            tables of their own, and a budget may also be written as on the command line.
+            tables, and a budget may also be written as on the command line.
 
     Raises:
-        InvalidParametersError: A name is unknown, or a value has the wrong type or range; the
-            message says which and what is accepted. Errors that only `Settings.check` finds are not
-            detected.
+        InvalidParametersError: A name is unknown, a value has the wrong type, or one in a table is
+            out of range; the message states which and what is accepted. `Settings.check` checks
+            the rest.
     """
     held = dict(entries)
     for name in held:
@@ -804,6 +805,6 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
 
 
 def entries_of(value: object) -> dict[str, Any]:
-    """Return a dataclass of settings as plain values for a file; open ones are None."""
+    """Return settings as plain values for a file; unset ones are None."""
     held: dict[str, Any] = msgspec.to_builtins(value)
     return held

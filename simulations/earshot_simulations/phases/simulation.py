@@ -1,4 +1,4 @@
-"""One whole phase of any kind over simulated phones, each with its real cryptography."""
+"""One whole phase of any kind over simulated phones, each with real cryptography."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
 """Summations by their name in the settings."""
 
 HEARD = ("phones", "recordings", "scenes", "data", "pool", "encoder", "heterogeneity", "seed")
-"""Settings that decide what phones hear, but not its projection or the labelled part."""
+"""Settings that determine what phones hear, without its projection and the labelled part."""
 
 F = TypeVar("F", bound=PhaseFindings)
 
@@ -62,14 +62,14 @@ def simulate(
 ) -> Run[F]:
     """Run a phase from hearing to the published result.
 
-    Ctrl-C, or a phase that fails, ends the run early; the `Run` holds everything that is finished.
+    Ctrl-C or a failed phase ends the run early; the `Run` then has the results so far.
 
     Args:
         settings: Settings of the simulation.
         progress: Callback for progress.
-        after_step: Callback that receives the record of each step as soon as it is over: every
-            round of every secure sum, and the server's own. Its exception ends the run and reaches
-            the caller; KeyboardInterrupt ends the run as Ctrl-C does, and `simulate` returns.
+        after_step: Callback that receives the record of each step once it is over: every round of
+            every secure sum, and the server's own. Its exceptions are raised to the caller, except
+            KeyboardInterrupt, which ends the run as Ctrl-C does.
 
     Returns:
         Everything that a report needs.
@@ -77,11 +77,11 @@ def simulate(
     Raises:
         InvalidParametersError: The settings cannot be simulated; raised before any work.
         InvalidInputError: A folder has no usable recordings.
-        ClusterError: There is no such cluster, or it cannot run phones; raised before any work.
+        ClusterError: The cluster does not exist or cannot run phones; raised before any work.
     """
     settings.check()
     started = time.perf_counter()
-    # Closing, not entering: hearing on entering could not be interrupted.
+    # Not `with population`: hearing on entering could not be interrupted.
     with ExitStack() as stack:
         start = stack.enter_context(_engines(settings))
         population = stack.enter_context(closing(open_population(settings, progress)))
@@ -128,7 +128,7 @@ def simulate(
         found = settings.found(population, course)
         return Run(
             version=distribution.version(),
-            # The paths hold from any folder, so that the run can be repeated from any.
+            # Absolute paths, so that the run can be repeated from any folder.
             configuration=names.placed(settings.configuration(), os.getcwd()),
             provenance=origin,
             population=population.name,
@@ -160,9 +160,8 @@ def simulate_routes(
 ) -> dict[names.Discovery, Run[EnvironmentFindings]]:
     """Run the phases of several routes one after the other; one crowd hears once for all of them.
 
-    Each has the result of `simulate` for its settings, bit for bit. Ctrl-C, or an engine that
-    breaks, ends the run under way early, and no further one is begun; a phase that fails does not
-    stop the next.
+    Each has the result of `simulate` for its settings, bit for bit. Ctrl-C or a broken engine ends
+    the current run early and prevents further ones; a failed phase does not.
 
     Args:
         asked: Settings of each route, in order.
@@ -197,7 +196,7 @@ def _of_route(progress: Progress, route: str, what: str, done: int, total: int) 
 
 @contextmanager
 def _engines(settings: PhaseSettings[Any]) -> Iterator[Callable[[Scenario], Engine]]:
-    """Yield the function that starts the settings' engine, connected to its cluster if any."""
+    """Yield a function that starts the settings' engine, connected to its cluster if any."""
     if settings.engine is names.EngineChoice.LOCAL:
         yield lambda scenario: LocalEngine(scenario, settings.jobs)
         return
@@ -222,7 +221,7 @@ def _achieved(
 
 
 def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -> Population:
-    """Return the phones that the settings name, which the caller prepares and closes."""
+    """Return the population of the settings, which the caller prepares and closes."""
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:

@@ -15,10 +15,10 @@ _BATCH = 64
 class LogMelStatistics:
     """Mean over time, deviation, and mean change between frames of each band; 192 numbers.
 
-    They are centred and scaled to unit variance as suits the first sound that is embedded, so that
-    later sound is on the same scale; and then scaled to unit length, as embeddings are.
+    They are centred and scaled to unit variance by the statistics of the first embedded sound, so
+    that later sound is on the same scale; and then scaled to unit length, as embeddings are.
 
-    They describe sound at 8 kHz, whatever other encoders hear.
+    They describe sound at 8 kHz, regardless of other encoders' rates.
     """
 
     name = "log-mel statistics"
@@ -41,9 +41,9 @@ class LogMelStatistics:
         return np.asarray(rows / np.maximum(lengths, 1e-6), dtype=np.float32)
 
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """Refuse, because there is no projection.
+        """Raise an error, since these statistics have no projection.
 
         Raises:
-            InvalidInputError: There is no projection.
+            InvalidInputError: Always.
         """
         raise InvalidInputError("log-mel statistics have no projection")

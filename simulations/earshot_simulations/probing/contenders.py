@@ -1,4 +1,4 @@
-"""The encoders that a probe is to measure, all opened before any work."""
+"""The encoders to probe, all opened before any work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.baseline import LogMelStatistics
 
 HELD = "{held}"
-"""Placeholder in the path of an encoder for the fold or speaker that is held out."""
+"""Placeholder in an encoder's path for the held-out fold or speaker."""
 
 RAW = "--raw"
 
@@ -23,11 +23,11 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Contender:
-    """An encoder, or one for each side that is held out.
+    """An encoder, or one for each held-out side.
 
     Attributes:
         label: Name in tables and pictures, unique among contenders.
-        given: Encoder as it was requested.
+        given: Encoder as given on the command line.
         encoders: Encoders by held-out side.
         paths: Encoder files by held-out side; empty for log-mel statistics.
     """
@@ -39,12 +39,12 @@ class Contender:
 
 
 def open_contenders(given: Sequence[str], raw: bool, sides: Sequence[str]) -> list[Contender]:
-    """Open every encoder file that will be needed.
+    """Open every encoder file that a probe needs.
 
     Args:
         given: Paths, which may contain `HELD`, or names of shipped encoders.
-        raw: Whether log-mel statistics are one more contender.
-        sides: Sides that will be held out in turn.
+        raw: Whether log-mel statistics are another contender.
+        sides: Sides to hold out in turn.
 
     Raises:
         InvalidInputError: An encoder is given twice.

@@ -17,7 +17,7 @@ from earshot_protocol.spectrum import Spectrum
 _SECONDS = 200
 _PASSES = 5
 
-# A minimal phone: it embeds a second of sound, reports that, and waits.
+# A minimal client: it embeds a second of sound, prints a line, and waits.
 _CLIENT = """
 import sys
 import numpy as np
@@ -49,7 +49,7 @@ class EncoderCost:
 
 
 def cost(path: Path) -> EncoderCost:
-    """Measure an encoder file on this machine.
+    """Measure the cost of an encoder file on this machine.
 
     Raises:
         DamagedEncoderError: The file is not an encoder file.

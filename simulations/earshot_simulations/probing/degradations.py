@@ -1,11 +1,10 @@
 """Degradations of sound: noise, a pocket, another device, another room.
 
-All of it is made differently from the augmentations that encoders train with
-(`earshot_models.augmentations`): otherwise this would measure how well they learned those by
-heart. It is numpy and scipy on waveforms. Levels are relative to each second's own root mean
-square. One call is one hearing: pocket, microphone and room are drawn once for it, noise anew for
-each second. The draws are the same at every rate, so that encoders of several rates hear the same
-in the band that all of them hear.
+All of them differ from the augmentations that encoders train with (`earshot_models.augmentations`):
+otherwise this would measure how well encoders memorized those. They apply numpy and scipy to
+waveforms. Levels are relative to each second's own root mean square. Each call draws pocket,
+microphone and room once, and noise for each second. The draws are the same at every rate, so
+encoders of several rates hear the same in the band that they share.
 
 - **noise**: pink (equal power in every octave, from 20 Hz), 20, 10 or 0 dB below each second.
 - **pocket**: cloth, a Butterworth low-pass of second order with its knee at 0.8 to 1.25 kHz, 12 dB
@@ -60,7 +59,7 @@ class SoundCondition:
 
     Attributes:
         name: Name in figures.
-        title: Name in words.
+        title: Name in tables.
         hear: Function from seconds, floats (batch, rate), to as many degraded ones.
     """
 
@@ -72,13 +71,13 @@ class SoundCondition:
 def degraded(
     condition: SoundCondition, sound: _Sound, clip: NDArray[np.int64], seed: int = 0
 ) -> NDArray[np.float32]:
-    """Degrade each clip as it is heard in a condition, the same for the same seed.
+    """Degrade each clip by a condition; deterministic for a seed.
 
     Args:
         condition: Condition, one of `CONDITIONS`.
         sound: Sound (seconds, rate), at 8,000 samples per second or more.
-        clip: Number of each second's clip, (seconds,): seconds of a clip are one hearing.
-        seed: Seed of all that is drawn.
+        clip: Number of each second's clip, (seconds,): a clip is degraded by one call.
+        seed: Seed of all draws.
 
     Returns:
         Degraded sound, float32 (seconds, rate).
@@ -192,7 +191,7 @@ def echoes(
 
 
 def audible(response: _Sound, rate: int = NARROW.rate) -> _Sound:
-    """Remove from a response the frequencies below all that is heard of a room."""
+    """Remove the frequencies below 50 Hz from an impulse response."""
     from scipy import signal
 
     sections = signal.butter(2, _ROOM_FROM_HERTZ, "highpass", fs=rate, output="sos")
@@ -208,7 +207,7 @@ CONDITIONS = (
     SoundCondition("device", "another device", by_another_device),
     SoundCondition("room", "a small room", in_a_room),
 )
-"""All conditions, in the order in which they are shown."""
+"""All conditions, in the order of the tables."""
 
 
 def _noise(
@@ -219,8 +218,8 @@ def _noise(
 ) -> _Sound:
     """Return Gaussian noise (seconds, rate) of a band, its amplitude as a power of the frequency.
 
-    The surplus of a wider spectrum is drawn from a generator of its own, so that the rest is the
-    same at every rate.
+    The upper part of a wider spectrum comes from a separate generator, so that the rest is the same
+    at every rate.
     """
     count, rate = shape
     hertz = np.fft.rfftfreq(rate, 1 / rate)

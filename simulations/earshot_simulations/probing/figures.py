@@ -1,4 +1,4 @@
-"""Results of a probe in numbers: means with 95 % intervals over folds, and paired differences."""
+"""Figures of a probe: means with 95 % intervals over folds, and paired differences."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Difference:
 def differences(
     probed: Mapping[str, NDArray[np.floating]], first: Mapping[str, NDArray[np.floating]]
 ) -> dict[str, Difference]:
-    """Return the difference in every measure that both have.
+    """Return the difference in every measure of both encoders.
 
     Args:
         probed: Measures by name, (folds,), as `Probe.values`.
@@ -102,7 +102,11 @@ def paired_figures(label: str, probe: Probe, to: str, first: Probe) -> dict[str,
 
 
 def refuse_nothing(probes: Sequence[Probe]) -> None:
-    """Raise an InvalidInputError if there is nothing that could be measured."""
+    """Check that something was measured.
+
+    Raises:
+        InvalidInputError: No probe has any measure.
+    """
     if not any(probe.values() for probe in probes):
         raise InvalidInputError(
             f"{probes[0].dataset} has fewer than two labels, and a held-out side with fewer than "

@@ -1,7 +1,7 @@
 """Measures of how well embeddings separate classes: a linear probe, neighbours, a clustering.
 
-All are on one fold: fitted on its training side, measured on clips of recordings, places or
-speakers that the training side does not hold.
+All are on one fold: fitted on its training side, and measured on clips of recordings, places or
+speakers that are not in the training side.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.seconds import ClipWindows
 
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-"""Inverse strengths of the probe's regularization; chosen on the training side alone."""
+"""Inverse strengths of the probe's regularization, chosen on the training side alone."""
 
 NEIGHBOURS = 10
 
@@ -31,7 +31,7 @@ class FoldMeasures:
     """The measures of one fold.
 
     Attributes:
-        second_accuracy: Accuracy of the linear probe on seconds that do not overlap.
+        second_accuracy: Accuracy of the linear probe on disjoint seconds.
         clip_accuracy: Accuracy of the linear probe on the mean log-probability of a clip's windows;
             a clip that is silent throughout counts as wrong.
         neighbour_accuracy: Accuracy of the vote of the ten nearest training windows by cosine, on
@@ -40,7 +40,7 @@ class FoldMeasures:
         ari_twice: Adjusted Rand index with twice as many clusters.
         silhouette: Silhouette of the true classes of the held-out seconds, by cosine.
         confusion: Confusion matrix of the seconds, truth by row, int64 (classes, classes).
-        penalty: Penalty that was chosen.
+        penalty: Chosen penalty.
     """
 
     second_accuracy: float
@@ -58,9 +58,9 @@ class LinearProbe:
     """A linear classifier of embeddings.
 
     Attributes:
-        penalty: Penalty that was chosen among `PENALTIES`.
+        penalty: Penalty chosen from `PENALTIES`.
         model: Model of scikit-learn.
-        classes: Number of classes, whether or not the training side holds all of them.
+        classes: Number of all classes, including those missing from the training side.
     """
 
     penalty: float
@@ -79,15 +79,15 @@ class LinearProbe:
 
 
 def fit(seconds: ClipWindows, embeddings: NDArray[np.floating], side: int) -> LinearProbe:
-    """Fit the linear probe without a side.
+    """Fit the linear probe on all sides but one.
 
     Args:
-        seconds: Seconds that were embedded.
+        seconds: Embedded windows.
         embeddings: Embeddings, (windows, dimensions).
         side: Side that is held out.
 
     Raises:
-        InvalidInputError: The side, or the rest, holds fewer than two classes.
+        InvalidInputError: The side, or the rest, has fewer than two classes.
     """
     training = seconds.sides[seconds.clip] != side
     for part, what in ((~training, "is"), (training, "is not")):
@@ -106,9 +106,9 @@ def measure(
     """Measure one fold.
 
     Args:
-        seconds: Seconds that were embedded.
+        seconds: Embedded windows.
         embeddings: Embeddings, (windows, dimensions).
-        linear: Linear probe that was fitted without the side.
+        linear: Linear probe fitted without the side.
         side: Side that is held out.
     """
     from sklearn.metrics import confusion_matrix, silhouette_score
@@ -135,7 +135,7 @@ def measure(
 
 @dataclass(frozen=True)
 class Projected:
-    """The clusters that the private steps can find, in one number of dimensions.
+    """Measures of clusters after projection, as in the private steps, to one number of dimensions.
 
     Attributes:
         ari: Adjusted Rand index, as in `FoldMeasures`.
@@ -155,7 +155,7 @@ def projected(
     """Measure clusters by the number of projected dimensions.
 
     Args:
-        seconds: Seconds that were embedded.
+        seconds: Embedded windows.
         embeddings: Embeddings, (windows, dimensions).
         project: Projection of the encoder.
         side: Side that is held out.
@@ -189,8 +189,8 @@ def _fitted(
 ) -> LinearProbe:
     """Fit the probe with one penalty.
 
-    Coordinates are not standardised: embeddings have unit length, and on principal components this
-    would give dimensions that hardly vary as much weight as the others.
+    Coordinates are not standardized: embeddings have unit length, and for principal components it
+    would give dimensions of little variance as much weight as the others.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -201,7 +201,7 @@ def _fitted(
 def _best_penalty(
     seconds: ClipWindows, embeddings: NDArray[np.floating], training: NDArray[np.bool_]
 ) -> float:
-    """Choose a penalty by cross-validation over training sides, or over clips if there is one."""
+    """Choose a penalty by cross-validation over training sides, or over clips of a single one."""
     sides = seconds.sides[seconds.clip]
     groups = sides if len(np.unique(sides[training])) >= 2 else seconds.clip % _INNER_FOLDS
     scores = np.zeros(len(PENALTIES))
@@ -209,7 +209,7 @@ def _best_penalty(
         inner = training & (groups != group)
         out = training & (groups == group) & seconds.disjoint
         if len(np.unique(seconds.label[inner])) < 2 or not out.any():
-            continue  # too little sound to learn or score anything
+            continue  # too little sound to fit or score
         for place, penalty in enumerate(PENALTIES):
             probe = _fitted(embeddings[inner], seconds.label[inner], penalty, len(seconds.labels))
             scores[place] += probe.accuracy(embeddings[out], seconds.label[out])
@@ -258,7 +258,7 @@ def clusters_ari(
             f"{len(embeddings)} seconds are held out, too few for {clusters} clusters: "
             "a probe needs more sound"
         )
-    # Equal embeddings are one point, and there cannot be more clusters than points.
+    # There cannot be more clusters than distinct points.
     clusters = min(clusters, len(np.unique(embeddings, axis=0)))
     scores = [
         adjusted_rand_score(

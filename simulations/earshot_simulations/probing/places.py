@@ -1,14 +1,12 @@
-"""Measures of how well embeddings recognise the same place when it is heard again.
+"""Measures of how well embeddings recognize the same place when it is heard again.
 
-Each clip is cut into its first and its second half, one of which stands for an earlier visit and
-the other for a later one. A **place** is the recording that a clip was cut from: ESC-10 and ESC-50
-cut several takes from some recordings (`Clip.recording`), and finding a half of another take is as
-right as finding one's own. A clip that is a recording of its own is a place of its own. Clips of
-one group but of different recordings (a location, an artist) may be one place or two: neither is a
-candidate for the other, unless the whole held-out side is one group, such as a speaker, where the
-group says nothing.
+The first half of each clip serves as an earlier visit, the second as a later one. A **place** is
+the recording that a clip was cut from: ESC-10 and ESC-50 have several clips of some recordings
+(`Clip.recording`), and a half of another clip of the recording counts as right, too. Clips of one
+group but of different recordings (a location, an artist) may be one place or two: neither is a
+candidate for the other, unless the whole held-out side is one group, such as a speaker.
 
-No label is read.
+Labels are not used.
 """
 
 from __future__ import annotations
@@ -30,8 +28,8 @@ class PlaceMeasures:
 
     Attributes:
         halves: Fraction of halves whose nearest opposite half of any clip, by cosine of mean
-            embeddings, is of the same place; both ways.
-        seconds: Fraction of single seconds that do not overlap whose nearest opposite one is of the
+            embeddings, is of the same place; in both directions.
+        seconds: Fraction of disjoint seconds whose nearest second of an opposite half is of the
             same place.
         ari: Adjusted Rand index of k-means on these seconds, k = places, against the places; mean
             over seeds.
@@ -47,10 +45,10 @@ class PlaceMeasures:
 def measure_places(
     seconds: ClipWindows, embeddings: NDArray[np.floating], side: int
 ) -> PlaceMeasures | None:
-    """Measure one fold; None if it has fewer than two places to tell apart.
+    """Measure one fold; None if it has fewer than two places.
 
     Args:
-        seconds: Seconds that were embedded.
+        seconds: Embedded windows.
         embeddings: Embeddings, (windows, dimensions), unit rows.
         side: Side that is held out.
     """
@@ -77,10 +75,10 @@ def comparable(seconds: ClipWindows) -> int:
 def same_place(
     seconds: ClipWindows, known: NDArray[np.floating], heard: NDArray[np.floating], side: int
 ) -> float | None:
-    """Return `PlaceMeasures.halves` for halves that are degraded, among clean ones.
+    """Return `PlaceMeasures.halves` of degraded halves among clean ones; None without two places.
 
     Args:
-        seconds: Seconds that were embedded.
+        seconds: Embedded windows.
         known: Embeddings of clean sound, (tested seconds of the side, dimensions), unit rows.
         heard: Embeddings of the same seconds, degraded.
         side: Side that is held out.
@@ -102,7 +100,7 @@ class _Visits:
     half: NDArray[np.int64]
 
     def whole(self) -> _Visits:
-        """Return the visits without clips that lack a half."""
+        """Return the visits of clips with both halves."""
         both = np.intersect1d(self.clip[self.half == 0], self.clip[self.half == 1])
         kept = np.isin(self.clip, both) & (self.half != NO_HALF)
         return _Visits(self.points[kept], self.clip[kept], self.half[kept])

@@ -32,7 +32,7 @@ PLACES = ("halves", "seconds", "ari")
 """Measures of places: those of `PlaceMeasures` that can be better or worse."""
 
 CLEAN = {"second_accuracy": "second_accuracy", "same_place": "places.halves"}
-"""Measure of clean sound with which each of `Heard` is compared."""
+"""Measure of clean sound to which each of `Heard` is compared."""
 
 
 @dataclass
@@ -42,12 +42,12 @@ class Probe:
     Attributes:
         encoder: Names of the encoders.
         dataset: Name of the data set.
-        seconds: Seconds that were embedded, at the rate of the last fold's encoder.
+        seconds: Embedded windows, at the rate of the last fold's encoder.
         embeddings: Embeddings of the last fold's encoder, (windows, dimensions).
         folds: Measures of kinds of sound; empty without labels.
-        projected: Clusters of kinds by the number of projected dimensions; empty without labels, or
-            for an encoder without a projection.
-        places: Measures of the same place again; None where a side has fewer than two places.
+        projected: Measures of clusters by the number of projected dimensions; empty without labels,
+            or for an encoder without a projection.
+        places: Measures of places; None where a side has fewer than two.
         heard: Measures by condition.
     """
 
@@ -63,7 +63,7 @@ class Probe:
     def values(self) -> dict[str, NDArray[np.float64]]:
         """Return every measure by name, (sides,); a dot in a name separates group and member.
 
-        A measure that a side does not have is left out.
+        Measures that a side does not have are omitted.
         """
         rows: dict[str, list[float | None]] = {}
         for fold in self.folds:
@@ -89,8 +89,8 @@ class Probe:
     def chance(self) -> dict[str, float]:
         """Return the chance levels of measures, mean over sides, where known.
 
-        That of an accuracy is the share of the commonest class. (A silhouette or an adjusted Rand
-        index is 0 by chance, by definition.)
+        For an accuracy, it is the share of the most frequent class; for an adjusted Rand index it
+        would be 0, and is not listed.
         """
         chances = {}
         if self.folds:
@@ -114,12 +114,12 @@ def probe(
     cache: Path | None = None,
     progress: Progress = silent,
 ) -> Probe:
-    """Hold each fold, speaker or set of groups out in turn.
+    """Measure an encoder with each fold, speaker or set of groups held out in turn.
 
     Args:
         dataset: Data set in which all clips have a label, or none: then only places are measured.
-        encoder_for: Function from the name of the held-out side to an encoder, which must not have
-            been trained on its labels, nor, for an honest figure, on its sound.
+        encoder_for: Function from the name of the held-out side to an encoder. It must not have
+            been trained on the labels of that side; nor on its sound, for an unbiased figure.
         cache: Folder for decoded sound.
         progress: Callback for progress.
     """
@@ -132,12 +132,12 @@ def probe_several(
     cache: Path | None = None,
     progress: Progress = silent,
 ) -> list[Probe]:
-    """Probe each of several encoders on the same sound, degraded alike, as `probe`.
+    """Probe several encoders on the same sound, as `probe`.
 
-    Each hears it at its own rate; windows, and the draws that degrade them, are the same.
+    Each hears it at its own rate; windows, and the draws of degradations, are the same.
 
-    One thread is used: on a machine that does other work too, many small products on several
-    threads take ten times as long, as each waits for the slowest.
+    One thread is used: on a busy machine, many small products on several threads take ten times as
+    long, as each waits for the slowest.
     """
     from threadpoolctl import threadpool_limits
 

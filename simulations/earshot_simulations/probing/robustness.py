@@ -20,10 +20,9 @@ class Heard:
     """The measures of the held-out side of one fold, in one condition.
 
     Attributes:
-        second_accuracy: Accuracy of the linear probe that was fitted on clean sound; None without
-            labels.
-        same_place: Value as `PlaceMeasures.halves`, of degraded halves among clean ones; None if
-            there are fewer than two places.
+        second_accuracy: Accuracy of the linear probe fitted on clean sound; None without labels.
+        same_place: `PlaceMeasures.halves` of degraded halves among clean ones; None if there are
+            fewer than two places.
     """
 
     second_accuracy: float | None
@@ -31,7 +30,7 @@ class Heard:
 
 
 def degraded_sides(seconds: ClipWindows, side: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """Yield a side's seconds that do not overlap, in each condition in turn: (name, sound)."""
+    """Yield a side's disjoint seconds in each condition in turn: (name, sound)."""
     tested = seconds.tested(side)
     for condition in CONDITIONS:
         yield condition.name, degraded(condition, seconds.sound[tested], seconds.clip[tested])
@@ -48,10 +47,10 @@ def measure_heard(
     """Measure one fold in one condition.
 
     Args:
-        seconds: Seconds that were embedded.
+        seconds: Embedded windows.
         clean: Embeddings of clean sound, (windows, dimensions).
         sound: Sound of the side, from `degraded_sides`.
-        encoder: Encoder that made `clean`.
+        encoder: Encoder of `clean`.
         linear: Linear probe, fitted on clean sound; None without labels.
         side: Side that is held out.
     """

@@ -1,4 +1,4 @@
-"""The seconds of a data set, embedded."""
+"""The seconds of a data set, cut into windows and embedded."""
 
 from __future__ import annotations
 
@@ -25,19 +25,18 @@ HOPS = 2
 NO_LABEL = -1
 
 NO_HALF = -1
-"""Half of a window that lies across the middle of its clip."""
+"""Half of a window across the middle of its clip."""
 
 
 @dataclass(frozen=True)
 class ClipWindows:
-    """Windows of clips, half a second apart; silent ones are left out.
+    """Windows of clips, half a second apart, without silent ones.
 
     Attributes:
         sound: Sound, float32 (windows, rate).
         label: Index into `labels`, int64 (windows,); -1 where there are none.
         clip: Index of the clip, int64 (windows,).
-        disjoint: Whether a window is one of the clip's seconds that do not overlap, bool
-            (windows,).
+        disjoint: Whether a window is one of the clip's disjoint seconds, bool (windows,).
         half: Half of its clip in which a window lies, 0 or 1, int64 (windows,); `NO_HALF` if in
             neither, or if the clip is too short for two seconds.
         clip_labels: Label of each clip, int64 (clips,).
@@ -46,12 +45,12 @@ class ClipWindows:
         sides: Side of the folds on which a clip is tested, int64 (clips,).
         labels: Names of the classes; empty if there are fewer than two.
         names: Names of the sides.
-        silent: Number of silent seconds that were left out.
-        too_short: Number of clips that are too short for two seconds.
-        unreadable: Error of each file that was left out.
+        silent: Number of silent seconds, which are left out.
+        too_short: Number of clips too short for two seconds.
+        unreadable: Error of each unreadable file.
         unheard: Sound files that were left out without being read.
-        unheard_classes: Classes of which every file was.
-        below: Number of files with fewer samples per second than `sound`, which were brought up.
+        unheard_classes: Classes all of whose files were left out without being read.
+        below: Number of files with fewer samples per second than `sound`, which were upsampled.
     """
 
     sound: NDArray[np.float32]
@@ -78,7 +77,7 @@ class ClipWindows:
         return int(self.sound.shape[1])
 
     def tested(self, side: int) -> NDArray[np.bool_]:
-        """Return which windows are a side's seconds that do not overlap, bool (windows,)."""
+        """Return which windows are a side's disjoint seconds, bool (windows,)."""
         return np.asarray((self.sides[self.clip] == side) & self.disjoint)
 
 
@@ -98,21 +97,21 @@ def cut_at(
     cache: Path | None = None,
     progress: Progress = silent,
 ) -> dict[int, ClipWindows]:
-    """Cut all clips of a data set, and note in which of its folds each is tested.
+    """Cut all clips of a data set, each with the fold in which it is tested.
 
-    A clip shorter than a second is padded to the middle of a second of silence. Files that do not
-    decode are left out. The windows are the same at every rate, and those that are silent at 8 kHz
-    count as silent: figures of two encoders are always of the same seconds.
+    A clip shorter than a second is centred in a second of silence. Files that do not decode are
+    left out. The windows are the same at every rate, and silent if they are at 8 kHz, so figures of
+    two encoders are always for the same seconds.
 
     Args:
         rates: Rates of the sound, samples per second.
         dataset: Data set of at least two folds, speakers or groups; all of its clips have a label,
-            or none; labels that are all the same count as none.
+            or none; a single label counts as none.
         cache: Folder for decoded sound.
         progress: Callback after each file.
 
     Returns:
-        Seconds by rate, which differ in `sound` and `below` alone.
+        Windows by rate, which differ only in `sound` and `below`.
 
     Raises:
         InvalidInputError: Only some clips have a label, all of a side are silent, a class or all
@@ -121,8 +120,8 @@ def cut_at(
     kinds = dataset.labels if len(dataset.labels) > 1 else ()
     if kinds:
         dataset.check_classes()
-    # Before files are read: it refuses sides that cannot be held out, and sides are then the same
-    # for every reader of the folder, whichever files decode.
+    # Before files are read: it raises an error for sides that cannot be held out, and sides then do
+    # not depend on which files decode.
     sides = [test for _, test in folds(dataset)]
     side_of = {clip: side_name(side) for side in sides for clip in side.clips}
     _refuse_unlearned(dataset, side_of if kinds else {})
@@ -190,7 +189,7 @@ def cut_at(
 
 
 def below_sentence(seconds: ClipWindows, encoder: str) -> str:
-    """Explain that files lack some of what an encoder hears; empty if none do."""
+    """Return a sentence on files below an encoder's rate; empty if there are none."""
     if not seconds.below:
         return ""
     return (
@@ -202,7 +201,7 @@ def below_sentence(seconds: ClipWindows, encoder: str) -> str:
 def _sound(
     decoded: Waveforms, rate: int, numbers: Sequence[int], audible: Sequence[NDArray[np.bool_]]
 ) -> NDArray[np.float32]:
-    """Return the windows that are not silent, of clips by number, float32 (windows, rate)."""
+    """Return the audible windows of clips, float32 (windows, rate)."""
     rows = []
     for place, loud in zip(numbers, audible, strict=True):
         clip = decoded.clip(place)
@@ -219,7 +218,7 @@ def _windows(clip: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
 
 
 def _recorded_rate(path: Path) -> float:
-    """Return the rate of a file that has been read; infinite if it has gone since."""
+    """Return the rate of a file; infinite if it can no longer be read."""
     try:
         return audio.recorded_rate(path)
     except UnreadableFileError:
@@ -243,7 +242,7 @@ def _refuse_unlearned(dataset: Dataset, side_of: Mapping[Clip, str]) -> None:
 def _halves(count: int) -> NDArray[np.int64]:
     """Return the half of its clip in which each of this many windows lies, int64 (count,).
 
-    The middle is the half second at or before it, so that no window has to be cut again.
+    The middle is rounded down to half a second, so that no window has to be cut again.
     """
     start, middle = np.arange(count), (count + 1) // 2
     halves = np.where(start >= middle, 1, np.where(start + 2 <= middle, 0, NO_HALF))
@@ -257,18 +256,18 @@ def _numbered(names: Iterable[str]) -> NDArray[np.int64]:
 def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return embeddings of windows, float32 (windows, dimensions).
 
-    Offsets are removed as on a phone.
+    The mean of each window is subtracted, as on a phone.
     """
     return encoder.embed(sound - sound.mean(axis=1, keepdims=True))
 
 
 def side_names(dataset: Dataset) -> list[str]:
-    """Return the names of the sides that are held out in turn, before any file is read."""
+    """Return the names of the sides that are held out in turn; reads no file."""
     return [side_name(test) for _, test in folds(dataset)]
 
 
 def side_name(part: Dataset) -> str:
-    """Return what all clips of a side share: a fold, a group, or the first of several groups."""
+    """Return the name of a side: its fold, its group, or the first of its groups."""
     first = part.clips[0]
     if first.fold is not None:
         return str(first.fold)

@@ -1,4 +1,4 @@
-"""Start centroids of an encoder, found anew: its network stays as it is."""
+"""New start centroids for an encoder with the same network."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def renewed(
     cache: Path | None = None,
     progress: Progress = silent,
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Find start centroids in public sound, and put them into an encoder file.
+    """Learn start centroids from public sound, and put them into an encoder file.
 
     Args:
         encoder: Encoder file.
-        sources: Sources of public sound; at least one unless all is synthesized.
+        sources: Sources of public sound; at least one unless all sound is synthesized.
         synthesized: Share of synthesized sound, 0 to 1.
         seed: Seed of the choice of seconds.
         cache: Folder for decoded sound.
         progress: Callback for progress.
 
     Returns:
-        Encoder file with the same network, and the error of each file of sound that was left out.
+        Encoder file with the same network, and the error of each unreadable file of sound.
 
     Raises:
         DamagedEncoderError: The file is not an encoder file.

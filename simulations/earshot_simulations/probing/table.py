@@ -19,7 +19,7 @@ _NAMES, _COLUMN = 22, 15
 
 
 def sound_lines(probe: Probe) -> Iterator[str]:
-    """Yield lines on the sound, and on what was left out."""
+    """Yield lines on the sound, and on files and clips that were left out."""
     figures = sound_figures(probe)
     bad, places = figures["unreadable"], figures["compared_in_places"]
     yield (
@@ -51,14 +51,14 @@ def _left_out(what: str, files: Mapping[str, Any]) -> Iterator[str]:
 
 
 def rate_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
-    """Yield lines on encoders that hear more than files hold."""
+    """Yield a line for each encoder with a higher rate than some files."""
     for label, probe in zip(labels, probes, strict=True):
         if probe.seconds.below:
             yield below_sentence(probe.seconds, label)
 
 
 def measure_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
-    """Yield every measure, a column for each encoder; for one encoder each fold, too."""
+    """Yield every measure, a column for each encoder; for a single encoder also each fold."""
     values = [probe.values() for probe in probes]
     chance = probes[0].chance()
 
@@ -96,7 +96,7 @@ def difference_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator
     count = sum(map(len, found))
     yield ""
     yield (
-        f"of {count} differences about {count * 0.05:.0f} would bear a * even if encoders were "
+        f"of {count} differences about {count * 0.05:.0f} would have a * even if encoders were "
         "equal; all are measured on the same sound"
     )
 

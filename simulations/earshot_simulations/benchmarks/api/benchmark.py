@@ -1,8 +1,7 @@
 """A whole learning phase over HTTP: a real server, real phones, real cryptography, on loopback.
 
-The floor is measured in the same run before the phones start: a request for which the server does
-nothing, and a durable commit of one row of the size of an answer, one after the other on the same
-machine.
+The floor is measured in the same run, before the phones start: a request for which the server does
+nothing, and a durable commit of one row of the size of an answer.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ from earshot_simulations.workers import spawned
 _PATIENCE = 3600.0
 _PERCENTILES = (50, 95, 99)
 _SPARE = 0.01
-"""Fraction of phones that may be missing beyond those that vanish, so that a phone that a busy
-machine makes late for a step does not end the phase; a real operator would plan such a reserve as
-well."""
+"""Fraction of phones that may be missing beyond those that vanish: a phone that is late on a
+busy machine must not end the phase. A real operator would plan such a reserve, too."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,9 @@ class Setup:
 
     Attributes:
         phones: Phones that take part.
-        over_http: Phones that enrol over HTTP and are measured doing so; the others are in the
-            registry beforehand.
-        dropout: Fraction of phones that vanish, each for good before a random step.
+        over_http: Phones whose enrolment over HTTP is measured; the others are in the registry
+            beforehand.
+        dropout: Fraction of phones that vanish for good, each before a random step.
         step_seconds: Seconds that a step waits for vanished phones.
         workers: Web processes of the server.
         processes: Processes that the phones share.
@@ -77,11 +75,10 @@ class Setup:
     seed: int
 
     def check(self) -> None:
-        """Refuse settings that cannot be measured, before any work.
+        """Check that these settings can be measured.
 
         Raises:
-            InvalidParametersError: A number is out of range; the message says which and what is
-                accepted.
+            InvalidParametersError: A number is out of range; the message names it and the range.
         """
         check_processes("workers", self.workers)
         check_processes("processes", self.processes)
@@ -103,7 +100,7 @@ class Setup:
         return msgspec.structs.replace(parameters, step_seconds=self.step_seconds)
 
     def members(self, url: str) -> list[Member]:
-        """Return the phones, of which some are in the registry."""
+        """Return the phones; enrol in the registry those that do not enrol over HTTP."""
         steps = len(self.parameters().plan().steps)
         random = np.random.default_rng([self.seed, 0xA])
         answers = np.full(self.phones, steps)
@@ -112,7 +109,7 @@ class Setup:
         keys = [Ed25519PrivateKey.generate().private_bytes_raw() for _ in range(self.phones)]
         few = min(self.over_http, self.phones)
         names = [""] * few + server.enrol(url, keys[few:])
-        # Shuffled, so that no process has all phones that enrol.
+        # Shuffled, so that phones that enrol are spread over the processes.
         mixed = random.permutation(self.phones)
         return [
             Member(place, int(answers[place]), keys[place], names[place])
@@ -130,14 +127,14 @@ def benchmark(
     Args:
         setup: Settings of the measurement.
         progress: Callback that receives the number of phones that have answered.
-        beside: Makes, from the server's address, a context that is open while the phones take part.
+        beside: Returns, from the server's address, a context to keep open while the phones run.
 
     Returns:
-        Figures by name; milliseconds, seconds, megabytes and bytes as the names say.
+        Figures by name; the names state the units, `_mb` is MiB.
 
     Raises:
         BenchmarkError: The server does not start, or the phase does not end.
-        InvalidParametersError: A number makes that impossible; raised before any work.
+        InvalidParametersError: A number is out of range; raised before any work.
     """
     setup.check()
     from earshot_server.processes.embedded import embedded
@@ -233,7 +230,7 @@ def _requests(figures: list[Figures], seconds: float) -> dict[str, float]:
 
 
 def _generator(figures: list[Figures], seconds: float) -> dict[str, float]:
-    """Return the cost of the phones' own processes, and how late their turns began."""
+    """Return the cost of the phones' processes, and how late their turns began."""
     late = np.concatenate([np.array(each.late) for each in figures]) * 1e3
     spent = sum(each.cpu_seconds for each in figures)
     return {

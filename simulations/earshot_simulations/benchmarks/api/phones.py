@@ -1,4 +1,4 @@
-"""The phones of one process: many at a time, each with its real cryptography and its own key."""
+"""The phones of one process: many at a time, each with real cryptography and its own key."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ RECORDINGS = 20
 ENROL, TASK, ANSWER = "enrol", "task", "answer"
 _SCENES = 6
 _PAUSE = 0.5
-"""Seconds after an answer until a phone asks again."""
+"""Seconds from an answer to a phone's next request."""
 _IDLE = 5.0
-"""Seconds until a phone asks again after a refusal, or if it has no answer to its task."""
+"""Seconds to a phone's next request after a refusal, or if it has no answer to its task."""
 _HELD = 1.0
-"""Longest pause in seconds through which a phone holds its connection, as a real one does."""
+"""Longest pause in seconds during which a phone keeps its connection, as a real one does."""
 _THREADS = 8
 
 
 class Member(NamedTuple):
-    """One phone, as it is described to another process.
+    """Description of one phone for another process.
 
     Attributes:
-        number: Number of the phone whose recordings it has.
+        number: Number of the phone in the population whose recordings it has.
         answers: Answers that the phone gives before it vanishes.
         key: Private key of the phone, 32 bytes.
-        name: Name under which the server knows that key; empty if the phone has to enrol.
+        name: Name of that key at the server; empty if the phone has to enrol.
     """
 
     number: int
@@ -57,11 +57,11 @@ class Figures(NamedTuple):
 
     Attributes:
         seconds: Seconds from request to response, one entry each, by kind of request.
-        late: Seconds that each turn began after its time, because this process, or a server that
-            holds all its threads, was behind.
+        late: Delay of each turn in seconds, because this process was busy or the server held all
+            of its threads.
         errors: Number of occurrences of each error.
-        bytes_up: Bytes of answers, without those that HTTP adds.
-        bytes_down: Bytes of tasks that were answered.
+        bytes_up: Bytes of answers, without the overhead of HTTP.
+        bytes_down: Bytes of answered tasks, without the overhead of HTTP.
         cpu_seconds: CPU seconds of this process.
         peak_memory: Peak memory of this process, in bytes.
     """
@@ -94,14 +94,14 @@ def run_phones(address: str, code: str, phones: int, members: list[Member], seed
 
 
 class _Phone:
-    """One phone: its key, its recordings, its line to the server, and when it vanishes."""
+    """One phone, its connection to the server, and the answers left before it vanishes."""
 
     def __init__(self, address: str, member: Member, crowd: Population) -> None:
         recordings = crowd.recordings(member.number)
         choices = [crowd.labels[label] if label >= 0 else None for label in recordings.labels]
         key = Ed25519PrivateKey.from_private_bytes(member.key)
         self.transport = HttpTransport(address, key, member.name or NEW_PHONE, tries=8)
-        # A benchmark may have a smaller crowd than phones would join.
+        # A benchmark may have a smaller crowd than phones accept by default.
         least = min(crowd.phones, Policy.least_phones)
         self.phone = Phone(
             MemoryStore(recordings.points, choices),
@@ -122,7 +122,7 @@ class _Process:
         self._phones = [_Phone(address, member, crowd) for member in members]
         now = time.monotonic()
         self._waiting = [(now, place) for place in range(len(members))]
-        """Times at which phones come back, the soonest first."""
+        """Heap of the times of phones' next turns, with their places."""
         self._changed = threading.Condition()
         self._finished = 0
         self._timed = Timed()
@@ -153,7 +153,7 @@ class _Process:
     def _work(self) -> None:
         try:
             self._take_turns()
-        except Exception as error:  # a bug of ours, without which phones would be awaited forever
+        except Exception as error:  # our own bug: other threads would wait forever
             with self._changed:
                 self._broken = error
                 self._finished = len(self._phones)
@@ -176,7 +176,7 @@ class _Process:
                 self._changed.notify()
 
     def _next(self) -> int | None:
-        """Return the phone whose time has come, or None once all are done."""
+        """Wait for the next phone that is due and return its place, or None once all are done."""
         with self._changed:
             while self._finished < len(self._phones):
                 now = time.monotonic()

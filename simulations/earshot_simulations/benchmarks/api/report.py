@@ -1,4 +1,4 @@
-"""Report on a phase over HTTP, as tables for people."""
+"""Report on a phase over HTTP, as Markdown tables."""
 
 from __future__ import annotations
 

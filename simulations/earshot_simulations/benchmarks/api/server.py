@@ -31,7 +31,7 @@ _MOST_COMPLAINTS = 10
 
 @contextmanager
 def serving(data: Path, url: str, workers: int, *options: str) -> Iterator[tuple[str, int]]:
-    """Run a server in processes of its own; yield its address and the number of its first process.
+    """Run a server in separate processes; yield its address and the PID of its first process.
 
     Args:
         data: Data folder of the server.
@@ -80,7 +80,7 @@ def complaints(data: Path) -> list[str]:
             try:
                 entry = json.loads(line)
             except ValueError:
-                continue  # a line that another program wrote
+                continue  # a line of another program
             if isinstance(entry, dict) and entry.get("level") in ("ERROR", "CRITICAL"):
                 found.append(f"{entry.get('message')}: {entry.get('exc_info', '')}".strip(": "))
                 if len(found) == _MOST_COMPLAINTS:
@@ -89,16 +89,19 @@ def complaints(data: Path) -> list[str]:
 
 
 def enrol(url: str, keys: Sequence[bytes]) -> list[str]:
-    """Enrol phones directly in the database, in one transaction, under an invitation of their own.
+    """Enrol phones directly in the database, in one transaction, under one new invitation.
 
-    This bypasses nothing of the API but the request: whoever can do it owns the database.
+    This bypasses only the request to the API; it needs access to the database.
 
     Args:
-        url: URL of the database, which is migrated.
+        url: URL of the database, with its tables.
         keys: Private keys, 32 bytes each.
 
     Returns:
         Names of the phones, in order.
+
+    Raises:
+        InvalidInputError: Two phones have the same key.
     """
     if not keys:
         return []
@@ -107,7 +110,7 @@ def enrol(url: str, keys: Sequence[bytes]) -> list[str]:
         Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw() for key in keys
     ]
     if len(set(public)) < len(public):
-        raise InvalidInputError("two phones have the same key; give each phone a key of its own")
+        raise InvalidInputError("two phones have the same key; give each phone its own")
     with closing(Database(url, pool_size=1)) as database, database.transaction():
         registry = Registry(database)
         return [str(registry.enrol(key, invitation, len(public))) for key in public]
@@ -139,7 +142,7 @@ def floor(address: str, url: str) -> dict[str, float]:
 
 
 def database_process(url: str) -> int:
-    """Return the number of PostgreSQL's first process on this machine."""
+    """Return the PID of PostgreSQL's first process on this machine."""
     import psutil
     import psycopg
 

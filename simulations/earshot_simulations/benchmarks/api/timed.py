@@ -17,7 +17,7 @@ class Timed:
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def __call__(self, what: str, call: Callable[[], _T]) -> _T:
-        """Return or raise what the call does; its duration is kept either way."""
+        """Make a call and record its duration, even if it raises."""
         began = time.perf_counter()
         try:
             return call()

@@ -15,16 +15,15 @@ DRIVER, WEB, DATABASE = "driver", "web", "postgresql"
 
 
 class Usage:
-    """Sampler of the processes' CPU and memory every second while it is entered.
+    """Context that samples the processes' CPU and memory every second.
 
-    A process's memory is its own peak as the kernel knows it, where it does (Linux), so no peak
-    between two samples is missed; those of one group are added. PostgreSQL's processes share one
-    large piece, which would be counted once for each: theirs is the sum of their proportional
-    shares.
+    A process's memory is its peak according to the kernel (on Linux), so no peak between two
+    samples is missed; the peaks of a group are added. PostgreSQL's processes share much memory,
+    which would be counted once for each, so theirs is the sum of their proportional shares.
 
     Args:
-        server: Number of the server's first process; see `roles`.
-        database: Number of PostgreSQL's first process.
+        server: PID of the server's first process; see `roles`.
+        database: PID of PostgreSQL's first process.
     """
 
     def __init__(self, server: int, database: int) -> None:
@@ -47,7 +46,7 @@ class Usage:
         self._thread.join()
 
     def figures(self) -> dict[str, float]:
-        """Return CPU seconds since the start and peak memory of living processes, by group."""
+        """Return living processes' CPU seconds and all processes' peak memory in MiB, by group."""
         memory = {name: sum(peaks.values()) for name, peaks in self._peaks.items()}
         memory[DATABASE] = self._shares
         return {f"{name}_cpu_seconds": seconds for name, seconds in self._cpu.items()} | {
@@ -75,8 +74,8 @@ class Usage:
 def roles(server: psutil.Process) -> dict[str, list[psutil.Process]]:
     """Return the processes of the driver, and those of the web server: its arbiter and workers.
 
-    Among the supervisor's children that run Python code (one more keeps count of their resources),
-    only the arbiter has children of its own. Both lists are empty if the supervisor is gone.
+    Among the supervisor's spawned children, only the arbiter has children; Python's resource
+    tracker is skipped. Both lists are empty if the supervisor is gone.
     """
     found: dict[str, list[psutil.Process]] = {DRIVER: [], WEB: []}
     for child in family(server, recursive=False)[1:]:
@@ -98,12 +97,12 @@ def family(process: psutil.Process, *, recursive: bool = True) -> list[psutil.Pr
 
 
 def peak_memory(process: psutil.Process) -> int:
-    """Return the peak memory of a process in bytes, or its present size if that is unknown."""
+    """Return the peak memory of a process in bytes, or its current size if that is unknown."""
     return 1024 * _kibibytes(process, "status", "VmHWM") or _resident(process)
 
 
 def memory_share(process: psutil.Process) -> int:
-    """Return a process's memory in bytes, with its proportional share of what it shares."""
+    """Return a process's memory in bytes, with its proportional share of shared pages."""
     return 1024 * _kibibytes(process, "smaps_rollup", "Pss") or _resident(process)
 
 

@@ -43,14 +43,14 @@ from earshot_simulations.benchmarks.sitting.phone_pages import (
 from earshot_simulations.temporary import TemporaryFolder
 
 PLACES = ("café", "birds", "train")
-"""Places of the sitting: scenes that are synthesized, under names that polls offer."""
+"""Places of the sitting: synthesized scenes, under names that polls offer."""
 _WORKERS = 2
 _LONGEST_GATHERING = 3600.0
-"""Seconds in which pages may join: many of them share one machine, and are slow to open."""
+"""Seconds in which pages may join: they share one machine, so opening them is slow."""
 _PATIENCE = 300.0
 """Seconds for the last page to join once all are open, and for the result."""
 _LAST = 30.0
-"""Seconds in which pages show the result."""
+"""Seconds for pages to show the result."""
 _MEBIBYTE = 2**20
 
 
@@ -62,7 +62,7 @@ class Sitting:
         pages: Pages that take part.
         out: Folder for pictures and figures.
         seed: Seed of the sound.
-        say: Function that is told where the wall page is.
+        say: Function that receives the address of the wall page.
     """
 
     pages: int
@@ -71,16 +71,16 @@ class Sitting:
     say: Callable[[str], None]
 
     def check(self) -> None:
-        """Refuse settings that cannot be measured, before any work.
+        """Check that these settings can be measured.
 
         Raises:
-            InvalidParametersError: A number is out of range; the message says what is accepted.
+            InvalidParametersError: A number is out of range; the message states the range.
         """
         whole("pages", self.pages, 3, 10_000)
         whole("seed", self.seed, 0)
 
     def start(self) -> StartPhase:
-        """Return the phase, with room for as many pages again, so that an operator begins it."""
+        """Return a phase for twice as many pages, so that it waits for an operator to begin it."""
         hierarchy = default_hierarchy()
         labels, choices = hierarchy.classes, tuple(hierarchy.groups.values())
         wanted = 2 * self.pages
@@ -98,18 +98,18 @@ class Sitting:
 
 
 def benchmark(setup: Sitting, progress: Progress) -> dict[str, Any]:
-    """Run the sitting and measure it; pictures and figures go to the folder.
+    """Run the sitting and measure it; write pictures and figures to the folder.
 
     Args:
         setup: Settings of the measurement.
-        progress: Callback that receives how many pages, or phones, are how far.
+        progress: Callback that receives the step, and the pages or phones done and in all.
 
     Returns:
-        Figures by name; seconds and megabytes as the names say.
+        Figures by name; the names state the units, `_mb` is MiB.
 
     Raises:
         BenchmarkError: There is no browser, a process does not start, or the phase does not end.
-        InvalidParametersError: A number makes that impossible; raised before any work.
+        InvalidParametersError: A number is out of range; raised before any work.
     """
     setup.check()
     from earshot_server.processes.embedded import embedded
@@ -182,7 +182,7 @@ async def _all_joined(
     until = time.monotonic() + _PATIENCE
     while (joined := client.phase(phase).joined) < len(there.pages):
         if time.monotonic() > until:
-            raise BenchmarkError(f"{joined} of {len(there.pages)} pages join")
+            raise BenchmarkError(f"only {joined} of {len(there.pages)} pages have joined")
         progress("joined", joined, len(there.pages))
         await asyncio.sleep(0.5)
     if not there.pages:
@@ -192,7 +192,7 @@ async def _all_joined(
 async def _played(
     operator: OperatorPage, client: OperatorClient, phase: str, progress: Progress
 ) -> PhaseExport:
-    """Let the phase begin, and return it when it is over."""
+    """Begin the phase, wait for its end, and return its export."""
     await operator.begin()
     until, pictured = time.monotonic() + _PATIENCE, False
     while (view := client.phase(phase)).finished is None:
@@ -216,7 +216,7 @@ async def _closed(running: PlacedBrowsers) -> None:
 
 
 def _times(view: PhaseView) -> dict[str, Any]:
-    """Return how long the phase took, step by step, and how fast phones reported."""
+    """Return the duration of the phase, step by step, and the rate of reports."""
     plan = view.parameters.plan()
     steps = [each for each in view.steps if each.closed is not None]
     opened = steps[0].opened if steps else view.created
@@ -238,7 +238,7 @@ def _times(view: PhaseView) -> dict[str, Any]:
 
 
 def _found(export: PhaseExport, parameters: Parameters) -> dict[str, Any]:
-    """Return the names that were found, whether they are right, and whether they may be noise."""
+    """Return the published names, whether they are right, and whether they may be noise."""
     classes = default_hierarchy()
     right = sorted({classes.class_of(place) for place in PLACES})
     ending, joined = export.ending, max(3, export.phase.joined)

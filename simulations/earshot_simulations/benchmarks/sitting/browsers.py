@@ -1,4 +1,4 @@
-"""Browsers, one for each place: what one's pages hear is a file that its process is given."""
+"""Browsers, one for each place, whose pages hear the file given to the browser's process."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # One process for a page and its service worker, and none to spare: hundreds share a machine.
+    # One process for a page and its service worker, and no spare ones: hundreds share a machine.
     "--process-per-site",
     "--disable-features=SpareRendererForSitePerProcess,PreloadTopChromeWebUI,WebUIOmniboxPopup",
     "--js-flags=--expose-gc",
 )
 _RATE = 48_000
-"""Samples per second of most microphones of phones."""
+"""Samples per second of most phones' microphones."""
 _SECONDS = 30
-"""Seconds of sound of a place, which a browser plays again and again."""
+"""Seconds of sound of a place, which a browser repeats."""
 
 
 class BrowserCost(NamedTuple):
@@ -43,8 +43,8 @@ class BrowserCost(NamedTuple):
 
     Attributes:
         cpu_seconds: CPU seconds since they started.
-        memory: Memory in bytes; what processes share counts once.
-        processes: Number of them.
+        memory: Memory in bytes; shared pages count once.
+        processes: Number of processes.
     """
 
     cpu_seconds: float
@@ -66,7 +66,7 @@ class PlacedBrowsers:
         self._own = own
 
     def cost(self) -> BrowserCost:
-        """Measure what the browsers have cost so far, that of the operator included."""
+        """Measure the cost of all browsers so far, including the operator's."""
         processes = [
             each
             for child in psutil.Process().children()
@@ -85,7 +85,7 @@ async def browsers(
     """Start a browser for each place, and one for the operator; they end with the block.
 
     Args:
-        places: Names of scenes that are synthesized.
+        places: Names of scenes to synthesize.
         seed: Seed of the sound.
         folder: Folder for files of sound.
 
@@ -115,7 +115,7 @@ def executable(playwright: Playwright) -> str:
     """Return the path of a Chromium: Playwright's own, or the first one on the PATH.
 
     Raises:
-        BenchmarkError: There is none; the message says how to get one.
+        BenchmarkError: There is none; the message states how to install one.
     """
     own = playwright.chromium.executable_path
     found = [own] if os.path.exists(own) else [*filter(None, map(shutil.which, _NAMES))]

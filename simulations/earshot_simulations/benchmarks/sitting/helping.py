@@ -1,4 +1,4 @@
-"""The helper of a measured sitting: a process of its own, as another organization runs it."""
+"""The helper of a measured sitting, in a separate process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG = "helper.log"
 
 
 class RunningHelper(NamedTuple):
-    """Helper that serves.
+    """A running helper.
 
     Attributes:
         address: URL of the helper.
@@ -30,7 +30,7 @@ class RunningHelper(NamedTuple):
     data: Path
 
     def allow(self, leader: str, least_reports: int) -> None:
-        """Serve a leader whose sums have at least this many reports."""
+        """Allow a leader whose sums have at least this many reports."""
         _earshot("allow", leader, "--least-reports", str(least_reports), "--data", str(self.data))
 
 
@@ -68,7 +68,7 @@ def helping(data: Path) -> Iterator[RunningHelper]:
 
 
 def _earshot(*words: str) -> str:
-    """Run one of the helper's commands, and return what it prints."""
+    """Run one of the helper's commands, and return its output."""
     run = subprocess.run(  # noqa: S603 - our own command
         own_command("helper", *words),
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The operator's browser: signs in, shows an invitation on the wall page, lets the phase begin."""
+"""The operator's browser: sign in, show an invitation on the wall page, begin the phase."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Error, Page
 
 _PATIENCE, _MOMENT = 60_000.0, 5_000.0
-"""Milliseconds for what must happen, and for what may."""
+"""Milliseconds to wait for a required and for an optional state of the page."""
 
 
 class OperatorPage:
@@ -44,17 +44,17 @@ class OperatorPage:
         return await self._page.inner_text("pre.code")
 
     async def begin(self) -> None:
-        """Let the phase begin with the phones that are here."""
+        """Begin the phase with the phones that have joined."""
         await self._page.click('form[action$="/begin"] button')
 
     async def answering(self) -> None:
-        """Let the page show how many phones have answered, unless that is over too soon."""
-        await self._page.reload()  # by itself it would in two seconds, when few pages are through
+        """Show how many phones have answered, unless the step is over too soon."""
+        await self._page.reload()  # sooner than its own reload in two seconds
         with contextlib.suppress(Error):
             await self._page.wait_for_selector("progress", timeout=_MOMENT)
 
     async def over(self) -> None:
-        """Wait until the page has renewed itself and shows how the phase ended."""
+        """Wait until the page has reloaded and shows the end of the phase."""
         await self._page.wait_for_selector("main:not([data-every])")
 
     async def picture(self, name: str) -> None:

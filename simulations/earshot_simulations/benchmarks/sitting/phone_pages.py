@@ -1,4 +1,4 @@
-"""Pages of phones, used as people use them: join, listen, say where that was, take part."""
+"""Pages of phones, used as people use them: join, listen, label the place, take part."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RECORDINGS = 3
 _AT_ONCE = 4
 """Pages that are opened and used at the same time."""
 _PATIENCE = 120_000.0
-"""Milliseconds that anything in a page may take."""
+"""Milliseconds to wait for any state of a page."""
 _IDLE = "body:not([aria-busy])"
-"""Selector of a page that takes the next click."""
+"""Selector of a page that is ready for the next click."""
 
 
 class PhonePage(NamedTuple):
@@ -38,7 +38,7 @@ class OpenedPages(NamedTuple):
 
     Attributes:
         pages: Pages that take part.
-        failures: Reasons why others do not.
+        failures: Reasons why other pages do not.
     """
 
     pages: tuple[PhonePage, ...]
@@ -52,13 +52,13 @@ async def opened(
     progress: Progress,
     pictures: Path,
 ) -> OpenedPages:
-    """Open pages by an invitation's link, in turn at each place, and let each take part.
+    """Open pages by an invitation's link, at each place in turn, and let each take part.
 
     Args:
         by_place: Browser of each place.
         count: Pages in all.
         link: Link of the invitation.
-        progress: Callback that receives how many pages take part.
+        progress: Callback that receives the number of pages done, failed ones included.
         pictures: Folder for a picture of the first page after it has heard something.
     """
     slots, places = asyncio.Semaphore(_AT_ONCE), list(by_place)
@@ -84,7 +84,7 @@ async def opened(
 
 
 async def _joined(browser: Browser, link: str) -> Page:
-    """Open a page as a phone of its own, and accept the invitation."""
+    """Open a page as a new phone, and accept the invitation."""
     context = await browser.new_context(
         viewport={"width": 390, "height": 844}, locale="en", permissions=["microphone"]
     )
@@ -98,7 +98,7 @@ async def _joined(browser: Browser, link: str) -> Page:
 
 
 async def _named(page: Page, place: str, heard: int, pictures: Path | None) -> None:
-    """Hear a second, and say where it was."""
+    """Record a second, and label it with the place."""
     await page.click('[data-do="listen"]')
     await page.select_option('select[name="choice"]', place)
     await page.wait_for_selector(_IDLE)
@@ -116,7 +116,7 @@ async def _taking_part(page: Page) -> None:
     await page.wait_for_selector(_IDLE)
     await page.click('[data-do="part"]')
     await page.wait_for_selector("body[data-event]")
-    # As phones do that are short of memory: hearing leaves 30 MB to be collected sometime.
+    # As on phones short of memory: hearing leaves 30 MB of garbage.
     await page.evaluate("gc()")
     for worker in page.workers:
         await worker.evaluate("gc()")
@@ -136,7 +136,7 @@ async def ended(pages: tuple[PhonePage, ...], phase: str, seconds: float) -> int
 
 
 async def events(pages: tuple[PhonePage, ...]) -> Mapping[str, int]:
-    """Return how many pages say what of their last visit."""
+    """Count the pages by the event of their last visit."""
     found: dict[str, int] = {}
     for each in pages:
         event = await each.page.evaluate("document.body.dataset.event ?? 'none'")

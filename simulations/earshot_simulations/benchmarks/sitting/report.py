@@ -1,4 +1,4 @@
-"""Report on a sitting, for people."""
+"""Report on a sitting, as Markdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SERVER = {"driver": "driver", "web": "web processes", "postgresql": "PostgreSQL
 
 
 def table(figures: Mapping[str, Any]) -> str:
-    """Format figures of `benchmark` in Markdown: pages, steps, processes, what was found."""
+    """Format figures of `benchmark` in Markdown: pages, steps, processes, names."""
     pages = figures["pages_that_took_part"]
     blocks = [
         f"{figures['pages']:,} pages, {pages:,} of which took part and "
@@ -42,7 +42,7 @@ def table(figures: Mapping[str, Any]) -> str:
 
 
 def _named(figures: Mapping[str, Any]) -> str:
-    """Say what was found, and what noise has to do with it."""
+    """Describe the names, and the part of noise in missing ones."""
     right, wrong, places = figures["right"], figures["wrong"], figures["places"]
     said = (
         f"Named: {', '.join(figures['named']) or 'nothing'}; heard were {', '.join(places)}: "
@@ -52,10 +52,10 @@ def _named(figures: Mapping[str, Any]) -> str:
     )
     if len(right) < len(places):
         said += (
-            " So few pages are hardly heard over the noise that protects each of them: what is "
-            "missing says nothing about the places."
+            " The noise that protects each page hides most of so few: missing names say nothing "
+            "about the places."
         )
-    return f"{said} Foretold was: {figures['verdict']}."
+    return f"{said} The forecast was: {figures['verdict']}."
 
 
 def _failures(figures: Mapping[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sound as WAV: mono, 16 bits, as every browser accepts it."""
+"""Sound as WAV: mono, 16 bits, which every browser accepts."""
 
 from __future__ import annotations
 
