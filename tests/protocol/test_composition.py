@@ -193,7 +193,10 @@ def test_what_is_not_known_is_infinite(event: Event) -> None:
 def test_real_sums_spend_delta_of_their_own() -> None:
     event = DiscreteLaplaceSum(2.0, 2)
     assert distance(event) == 2 * 2.0**-40 + 2.0**-128
-    assert distance(DiscreteLaplaceSum(2.0, 2, 10, 20)) == 2 * 2.0**-10 + 2.0**-20
+    assert (
+        distance(DiscreteLaplaceSum(2.0, 2, statistical_security=10, computational_security=20))
+        == 2 * 2.0**-10 + 2.0**-20
+    )
     assert distance(Pure(1.0)) == 0.0
     for events, epsilon, spent, close in (
         ((event,), 1.0, (1 + math.e) * 2.0**-39, 1e-9),

@@ -80,9 +80,11 @@ def test_discrete_laplace_agrees_with_its_closed_form(scale: float, shift: int) 
     for lower in range(1, shift // 2 + 1):
         epsilon = (shift - 2 * lower) / scale
         delta = -math.expm1(-lower / scale)
-        event = DiscreteLaplaceSum(scale, shift, 128, 128)
+        event = DiscreteLaplaceSum(
+            scale, shift, statistical_security=128, computational_security=128
+        )
         assert composed([event], delta).epsilon == pytest.approx(epsilon, rel=1e-6, abs=1e-6)
-    event = DiscreteLaplaceSum(scale, shift, 128, 128)
+    event = DiscreteLaplaceSum(scale, shift, statistical_security=128, computational_security=128)
     assert composed([event], 1e-15).epsilon == pytest.approx(shift / scale, rel=1e-6)
 
 
@@ -196,7 +198,7 @@ def test_the_method_is_named() -> None:
 
 
 def test_what_real_sums_lose_is_counted() -> None:
-    weak = DiscreteLaplaceSum(4.0, 2, 20, 128)
+    weak = DiscreteLaplaceSum(4.0, 2, statistical_security=20, computational_security=128)
     assert composed([weak], 1e-6).epsilon == math.inf
     strong = DiscreteLaplaceSum(4.0, 2)
     found = composed([strong] * 100, 1e-6)

@@ -8,6 +8,7 @@ The same sources and lock make the same bytes on every machine; a test compares 
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,8 @@ _STARTS = (
     *(f"page/{name}" for name in ("launch", "main", "service", "worker", "worklet")),
 )
 """Scripts that are loaded by their address; the others become parts of these."""
+_SHARED = re.compile(r"shared-(\w{8})\.js")
+"""Name of a script that others share, as the bundler gives it: by a digest of its contents."""
 _DRAWN = ("*.html", "*.css", "*.svg", "*.webmanifest", "texts/*.json")
 _PATIENCE = 300.0
 
@@ -53,16 +56,37 @@ def compiled() -> Mapping[str, bytes]:
             timeout=_PATIENCE,
         )
         assert run.returncode == 0, run.stdout + run.stderr
-        scripts = {
-            path.relative_to(folder).as_posix(): path.read_bytes()
-            for path in sorted(Path(folder).rglob("*.js"))
-        }
+        scripts = _numbered(
+            {
+                path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+                for path in Path(folder).rglob("*.js")
+            }
+        )
     others = {
         path.relative_to(PACKAGE).as_posix(): path.read_bytes()
         for pattern in _DRAWN
         for path in sorted(page.glob(pattern))
     }
     return dict(sorted({**scripts, **others}.items()))
+
+
+def _numbered(scripts: Mapping[str, str]) -> Mapping[str, bytes]:
+    """Number shared scripts in the order of their imports instead.
+
+    A change of one script then changes no other: the folder of the page's version is what tells
+    browsers that a file is another.
+    """
+    waiting, numbers = [f"{name}.js" for name in _STARTS], dict[str, int]()
+    for path in waiting:
+        for digest in _SHARED.findall(scripts[path]):
+            if digest not in numbers:
+                numbers[digest] = len(numbers) + 1
+                waiting.append(f"page/shared-{digest}.js")
+
+    def named(text: str) -> str:
+        return _SHARED.sub(lambda found: f"shared-{numbers[found[1]]}.js", text)
+
+    return {named(path): named(text).encode() for path, text in scripts.items()}
 
 
 def shipped() -> Mapping[str, bytes]:

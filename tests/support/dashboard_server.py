@@ -25,6 +25,14 @@ def application(archive: HandMadeArchive) -> Flask:
     return app
 
 
+PAGES = sorted(
+    rule.rule
+    for rule in application(HandMadeArchive(())).url_map.iter_rules()
+    if rule.arguments <= {"name"} and not rule.rule.endswith(".csv")
+)
+"""Paths of all pages; `<name>` stands for a phase."""
+
+
 def words(path: str, *records: PhaseRecord) -> str:
     """Return the text of a page over these phases, without tags."""
     response = application(HandMadeArchive(records)).test_client().get(path)

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from support import dashboard_browser
 from support import dashboard_records as made
 from support.accessibility import WIDTHS, check_accessible, check_readable
-from support.dashboard_server import application, served
+from support.dashboard_server import PAGES, application, served
 
 expect.set_options(timeout=60_000)  # as soon as it is so, and not five seconds on any machine
 
@@ -30,6 +30,11 @@ PATHS = {
     "counted": f"/phases/{made.name_of(30).hex()}",
     "discovered": f"/phases/{made.name_of(60).hex()}",
     "crowded": f"/phases/{made.name_of(50).hex()}",
+}
+PATHS |= {
+    page: path
+    for page in PAGES
+    if (path := page.replace("<name>", made.name_of(1).hex())) not in PATHS.values()
 }
 EMPTY_PATHS = {"empty overview": "/", "empty statistics": "/statistics"}
 UNKNOWN = "/phases/" + "0" * 32

@@ -37,6 +37,11 @@ def test_what_is_shipped_is_what_the_sources_make() -> None:
     assert shipped() == compiled(), "run: make phone-page"
 
 
+def test_names_of_shared_scripts_do_not_change_with_their_contents() -> None:
+    names = sorted(name for name in compiled() if "shared" in name)
+    assert names == [f"page/shared-{number}.js" for number in range(1, len(names) + 1)]
+
+
 def test_the_scripts_are_as_small_as_the_design_asks() -> None:
     """40 KB compressed, each file by itself, for all of the package but its page's own scripts."""
     files = {

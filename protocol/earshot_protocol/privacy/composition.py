@@ -26,7 +26,7 @@ from earshot_protocol.privacy.events import (
     DiscreteLaplaceSum,
     Event,
     Pure,
-    SkellamSum,
+    RevealedSum,
 )
 from earshot_protocol.privacy.losses import LARGEST_LOSS, PureLosses, dominating
 
@@ -41,11 +41,9 @@ def added(costs: Iterable[float]) -> float:
 
 def distance(event: Event) -> float:
     """Return how far an event's real secure summation is from an ideal one; 0 for local events."""
-    match event:
-        case DiscreteLaplaceSum() | SkellamSum():
-            return summation_distance(event.statistical_security, event.computational_security)
-        case _:
-            return 0.0
+    if isinstance(event, RevealedSum):
+        return summation_distance(event.statistical_security, event.computational_security)
+    return 0.0
 
 
 def composed_epsilon(events: Iterable[Event], delta: float) -> float:

@@ -64,24 +64,32 @@ class SelectedRuns(_Event, frozen=True, tag="selected-runs"):
     mean: int
 
 
-class DiscreteLaplaceSum(_Event, frozen=True, tag="discrete-laplace-sum"):
-    """Discrete Laplace noise on a sum that a secure summation reveals.
+class RevealedSum(_Event, frozen=True, kw_only=True):
+    """Noise on a sum that a secure summation reveals, at some distance from an ideal one.
 
     Attributes:
-        scale: Scale of the noise on every entry.
-        sensitivity: L1 distance between sums of neighbours.
         statistical_security: Statistical security σ of the summation, in bits.
         computational_security: Computational security λ of the summation, in bits.
     """
 
-    scale: float
-    sensitivity: float
     statistical_security: float = 40
     computational_security: float = 128
 
 
-class SkellamSum(_Event, frozen=True, tag="skellam-sum"):
-    """Skellam noise on a vector of whole numbers that a secure summation reveals.
+class DiscreteLaplaceSum(RevealedSum, frozen=True, tag="discrete-laplace-sum"):
+    """Discrete Laplace noise on a sum.
+
+    Attributes:
+        scale: Scale of the noise on every entry.
+        sensitivity: L1 distance between sums of neighbours.
+    """
+
+    scale: float
+    sensitivity: float
+
+
+class SkellamSum(RevealedSum, frozen=True, tag="skellam-sum"):
+    """Skellam noise on the sum of vectors of whole numbers.
 
     Agarwal, Kairouz and Liu (NeurIPS 2021) bound its Rényi differential privacy.
 
@@ -89,15 +97,11 @@ class SkellamSum(_Event, frozen=True, tag="skellam-sum"):
         variance: Variance of the noise on every entry.
         l1: L1 distance between sums of neighbours.
         l2: L2 distance between sums of neighbours.
-        statistical_security: Statistical security σ of the summation, in bits.
-        computational_security: Computational security λ of the summation, in bits.
     """
 
     variance: float
     l1: float
     l2: float
-    statistical_security: float = 40
-    computational_security: float = 128
 
 
 class RenyiCurve(_Event, frozen=True, tag="renyi-curve"):

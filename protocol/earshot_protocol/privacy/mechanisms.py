@@ -23,22 +23,10 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy import sum_noise
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.events import (
-    DiscreteLaplaceSum,
-    Event,
-    Pure,
-    SkellamSum,
-    ZeroConcentrated,
-)
+from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE, Size
-from earshot_protocol.privacy.sum_noise import (
-    LaplaceShares,
-    NoiseOfOperators,
-    SkellamShares,
-    WholeGaussian,
-    WholeLaplace,
-)
+from earshot_protocol.privacy.sum_noise import GaussianSumNoise, LaplaceSumNoise, SumNoise
 from earshot_protocol.randomness import RandomBytes
 
 
@@ -53,8 +41,6 @@ class Unit(enum.StrEnum):
     REPLACED_PHONE = "replaced phone"
     """Everything that one phone contributes, against the contribution of another one."""
 
-
-SumNoise = LaplaceShares | SkellamShares | NoiseOfOperators
 
 GRID = 2**12
 """Steps per unit of length of a vector that is summed."""
@@ -203,7 +189,7 @@ class BallotSum(SumMechanism):
         return self.votes if unit is Unit.PHONE else 2 * self.votes
 
     @property
-    def entry_noise(self) -> LaplaceShares | WholeLaplace:
+    def entry_noise(self) -> LaplaceSumNoise:
         """Noise on every entry of the sum."""
         return sum_noise.laplace(self.scale, self.honest_survivors)
 
@@ -216,7 +202,7 @@ class BallotSum(SumMechanism):
             )
         return self.votes + self.entry_noise.share_bound(probability)
 
-    def event(self, unit: Unit) -> DiscreteLaplaceSum | Pure:
+    def event(self, unit: Unit) -> Event:
         """Return the event of discrete Laplace noise on the sum."""
         return self.entry_noise.event(self.sensitivity(unit))
 
@@ -274,7 +260,7 @@ class VectorSum(SumMechanism):
         return steps * steps
 
     @property
-    def entry_noise(self) -> SkellamShares | WholeGaussian:
+    def entry_noise(self) -> GaussianSumNoise:
         """Noise on every entry of the sum."""
         return sum_noise.gaussian(self.variance, self.honest_survivors)
 
@@ -297,7 +283,7 @@ class VectorSum(SumMechanism):
             return max(GRID, longest + math.sqrt(row), 2 / math.sqrt(5) * longest + rounded)
         return GRID if unit is Unit.PHONE else 2 * GRID
 
-    def event(self, unit: Unit) -> SkellamSum | ZeroConcentrated:
+    def event(self, unit: Unit) -> Event:
         """Return the event of the noise on the sum."""
         distance = self.sensitivity(unit)
         return self.entry_noise.event(math.sqrt(self.length) * distance, distance)

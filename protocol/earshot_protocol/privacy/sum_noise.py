@@ -250,6 +250,9 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
 
 
 NoiseOfOperators = WholeLaplace | WholeGaussian
+LaplaceSumNoise = LaplaceShares | WholeLaplace
+GaussianSumNoise = SkellamShares | WholeGaussian
+SumNoise = LaplaceSumNoise | GaussianSumNoise
 
 
 def _bits(length: int) -> int:
@@ -257,7 +260,7 @@ def _bits(length: int) -> int:
     return 80 + length.bit_length()
 
 
-def laplace(scale: float, survivors: int | None) -> LaplaceShares | WholeLaplace:
+def laplace(scale: float, survivors: int | None) -> LaplaceSumNoise:
     """Return discrete Laplace noise of this scale.
 
     Args:
@@ -268,6 +271,6 @@ def laplace(scale: float, survivors: int | None) -> LaplaceShares | WholeLaplace
     return WholeLaplace.of(scale) if survivors is None else LaplaceShares(scale, survivors)
 
 
-def gaussian(variance: float, survivors: int | None) -> SkellamShares | WholeGaussian:
+def gaussian(variance: float, survivors: int | None) -> GaussianSumNoise:
     """Return noise like a normal distribution of this variance; arguments as for `laplace`."""
     return WholeGaussian.of(variance) if survivors is None else SkellamShares(variance, survivors)

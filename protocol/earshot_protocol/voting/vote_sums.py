@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from earshot_protocol import checks
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.events import SkellamSum, ZeroConcentrated
+from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Cost, SumMechanism, Unit, check_survivors
-from earshot_protocol.privacy.sum_noise import SkellamShares, WholeGaussian, gaussian
+from earshot_protocol.privacy.sum_noise import GaussianSumNoise, gaussian
 from earshot_protocol.voting.teacher_ballots import Ballot
 
 MOST_QUERIES = 2**16
@@ -74,11 +74,11 @@ class VoteSum(SumMechanism):
         return math.ceil(self.queries * self.ballot.l1(Unit.PHONE))
 
     @property
-    def entry_noise(self) -> SkellamShares | WholeGaussian:
+    def entry_noise(self) -> GaussianSumNoise:
         """Noise on every entry of the sum."""
         return gaussian(self.variance, self.honest_survivors)
 
-    def event(self, unit: Unit) -> SkellamSum | ZeroConcentrated:
+    def event(self, unit: Unit) -> Event:
         """Return the event of a teacher's answers to all queries: noise on the sum."""
         return self.entry_noise.event(*self.distances(unit))
 

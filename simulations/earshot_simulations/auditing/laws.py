@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from earshot_protocol.arrays import Numbers
 from earshot_protocol.keyed_randomness import KEY_BYTES
-from earshot_protocol.privacy.mechanisms import SumMechanism, SumNoise
+from earshot_protocol.privacy.mechanisms import SumMechanism
+from earshot_protocol.privacy.sum_noise import SumNoise
 from earshot_protocol.randomness import RandomBytes
 from earshot_simulations.auditing.streams import Noted, drawn_again, steered
 

@@ -11,9 +11,9 @@ from earshot_protocol import checks
 from earshot_protocol.phases.parameters import Kind, Parameters
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.privacy.events import DiscreteLaplaceSum, Pure
+from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Cost, SumMechanism, Unit
-from earshot_protocol.privacy.sum_noise import LaplaceShares, WholeLaplace, laplace
+from earshot_protocol.privacy.sum_noise import LaplaceSumNoise, laplace
 from earshot_protocol.summations import Opening
 
 NUMBER = "number"
@@ -42,10 +42,10 @@ class ClippedSum(SumMechanism):
         return self.largest
 
     @property
-    def entry_noise(self) -> LaplaceShares | WholeLaplace:
+    def entry_noise(self) -> LaplaceSumNoise:
         return laplace(self.scale, self.honest_survivors)
 
-    def event(self, unit: Unit) -> DiscreteLaplaceSum | Pure:
+    def event(self, unit: Unit) -> Event:
         return self.entry_noise.event(1 if unit is Unit.RECORDING else self.largest)
 
     def cost(self, unit: Unit) -> Cost:

@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f,g,h,i}from"./shared-6EGXFKNI.js";import"./shared-R7YTN5GO.js";export{f as BANDS,b as CLIPPED_FRACTION,e as FRAMES,a as FULL_SCALE,d as RATES,c as SILENT_RMS,i as Spectrum,g as UnusableRecordingError,h as oneSecond};
