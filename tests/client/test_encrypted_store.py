@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from support.stores import DIMENSIONS, KEY, VOICE, content, fill, open_file
 
@@ -105,6 +106,28 @@ def test_another_key_is_refused_and_changes_nothing(path: Path) -> None:
         with pytest.raises(InvalidInputError, match="32 are needed"):
             open_file(path, bad)
     assert issubclass(WrongKeyError, LocalError)
+
+
+def is_open(path: Path) -> bool:
+    return str(path) in {each.path for each in psutil.Process().open_files()}
+
+
+def test_a_store_that_does_not_open_is_closed_though_its_error_is_kept(path: Path) -> None:
+    """An error holds the frames that it came through, and so the store."""
+    with pytest.raises(WrongKeyError) as _kept:
+        open_file(path, bytes(32))
+    assert not is_open(path)
+    with contextlib.closing(open_file(path)) as store:
+        content(store)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StoreUnavailableError) as _in_use:
+            open_file(path)
+    assert not is_open(path)
+    rows_of(path, "DELETE FROM ledger")
+    with pytest.raises(LostLedgerError) as _lost:
+        open_file(path)
+    assert not is_open(path)
 
 
 def test_no_plaintext_reaches_the_file_or_its_journal(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.refusals import refused
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.composition import composed_epsilon, distance
+from earshot_protocol.privacy.composition import Composition, composed_epsilon, distance
 from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.events import (
     Approximate,
@@ -190,6 +190,15 @@ def test_what_is_not_known_is_infinite(event: Event) -> None:
     assert composed_epsilon((event,) * 3, 1e-15) == math.inf or distance(event) == 0
 
 
+@pytest.mark.parametrize("times", [2.1, 2.2, 2.5, 3.0, 3.6, 5.0])
+def test_a_sum_takes_no_more_of_delta_than_its_epsilon_needs(times: float) -> None:
+    """(1 + e^ε) d of it, where ε is at most that of pure privacy."""
+    event = DiscreteLaplaceSum(40.0, 2, statistical_security=10, computational_security=60)
+    delta, taken = times * distance(event), 1.01 * (1 + math.exp(2 / 40)) * distance(event)
+    enough = Composition((event,)).ideal_epsilon(delta - taken)
+    assert composed_epsilon((event,), delta) <= enough < 2 / 40
+
+
 def test_real_sums_spend_delta_of_their_own() -> None:
     event = DiscreteLaplaceSum(2.0, 2)
     assert distance(event) == 2 * 2.0**-40 + 2.0**-128
@@ -219,7 +228,7 @@ def test_real_sums_spend_delta_of_their_own() -> None:
 def test_no_real_sum_that_close_to_an_ideal_one_loses_more(
     epsilon: float, security: int, count: int, moved: tuple[float, ...]
 ) -> None:
-    event = DiscreteLaplaceSum(1 / epsilon, 1, security, 128)
+    event = DiscreteLaplaceSum(1 / epsilon, 1, statistical_security=security)
     chance = 1 / (1 + math.exp(epsilon))
     ideal = np.array([[1 - chance, chance, 0, 0], [chance, 1 - chance, 0, 0]])
     # Two outcomes of ideal sums, and two that only real ones have.

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -70,6 +71,15 @@ def test_a_killed_writers_draft_goes_once_it_is_old(tmp_path: Path) -> None:
     with made_whole(tmp_path / "key"):
         pass
     assert names(tmp_path) == sorted([".key.mine", other.name, "key"])
+
+
+@pytest.mark.parametrize(("hours", "left"), [(23.9, [".key.1-1"]), (24.1, [])])
+def test_a_draft_is_left_over_after_a_day(tmp_path: Path, hours: float, left: list[str]) -> None:
+    draft, then = tmp_path / ".key.1-1", time.time() - 3600 * hours
+    draft.write_text("half")
+    os.utime(draft, (then, then))
+    replace_file(tmp_path / "key", "whole")
+    assert names(tmp_path) == [*left, "key"]
 
 
 def make_whole(path: Path, content: str) -> None:

@@ -107,6 +107,13 @@ def test_nothing_lost_is_nothing_lost() -> None:
         assert losses.epsilon(1e-6) == 0.0
 
 
+def test_releases_that_lose_nothing_change_nothing() -> None:
+    releases = [Laplace(0.7, 1, 3), Laplace(0.2, 1, 5)]
+    beside = PureLosses([*releases, Laplace(0.0, 1, 1000)])
+    for delta in (1e-9, 1e-3):
+        assert beside.epsilon(delta) == PureLosses(releases).epsilon(delta)
+
+
 def test_many_small_losses_beside_a_large_one() -> None:
     losses = PureLosses([Laplace(50.0, 1, 2), Laplace(0.01, 1, 400)])
     assert 100 < losses.epsilon(1e-6) < 101.6

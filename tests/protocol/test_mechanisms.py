@@ -275,6 +275,8 @@ def test_noise_that_cannot_be_shared_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert made == [LARGEST_SHARED_SCALE]
     with pytest.raises(InvalidParametersError, match="cannot be shared"):
         BallotSum(least / 1.01, 1, 9).share_bound(1e-6)
+    # Two operators add the whole noise: none is shared.
+    assert BallotSum(least / 1.01, 1, None).share_bound(1e-6) == 1
 
 
 def test_mechanisms_are_values_with_names() -> None:

@@ -169,6 +169,20 @@ def test_two_stories_about_a_phone_never_reach_the_threshold_both(
     assert chosen.threshold + chosen.threshold > chosen.degree
 
 
+@pytest.mark.parametrize(("dropout", "corrupted"), [(0, 0), (10, 0), (0, 10), (10, 10)])
+@pytest.mark.parametrize("phones", range(4, 14))
+def test_the_degree_is_the_smallest_that_is_safe(phones: int, dropout: int, corrupted: int) -> None:
+    fractions = Fraction(dropout, 100), Fraction(corrupted, 100)
+    safe = [
+        degree
+        for degree in [*range(2, phones - 1, 2), phones - 1]
+        if admissible(phones, *fractions, degree, 1, 1)
+    ]
+    demand = {"statistical_security": 1, "correctness": 1}
+    chosen = choose(phones, (1,), 1, dropout / 100, corrupted / 100, **demand)
+    assert chosen.degree == safe[0]
+
+
 def test_degree_grows_with_every_demand() -> None:
     def degree(phones: int = 10_000, **changes: float) -> int:
         demand = {"dropout": 0.1, "corrupted": 0.1, **changes}

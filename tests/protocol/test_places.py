@@ -98,6 +98,15 @@ def test_a_place_names_what_lies_within_its_radius() -> None:
     assert places.nearest(np.zeros((1, 2), np.float32)) == [None]
 
 
+def test_noise_that_turns_a_point_does_not_put_it_outside_of_its_place() -> None:
+    """A cosine of 0.3 that noise has lowered by half was one of 0.6."""
+    places = Places(at(0), ("bus",), Geometry.SPHERICAL, 0.5)
+    turned = at(float(np.rad2deg(np.arccos(0.3))))
+    assert places.within(turned) == [None]
+    assert places.within(turned, 0.5) == [0]
+    assert places.within(np.vstack([turned, turned]), np.array([0.5, 0.9])) == [0, None]
+
+
 def test_without_any_place_everything_is_unknown() -> None:
     none = Places(np.empty((0, 2), np.float32), (), Geometry.SPHERICAL, None)
     assert none.within(at(0, 90)) == [None, None]

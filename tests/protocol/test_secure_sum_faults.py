@@ -288,14 +288,16 @@ def test_a_phone_stops_when_too_few_ciphertexts_open() -> None:
     task = current.aggregator.task_for(3)
     assert isinstance(task, MaskInput)
     before = current.participants[3].save()
-    spoilt = len(task.senders) - PARAMETERS.threshold + 1
-    damaged = tuple(
-        ending(sealed) if i < spoilt else sealed for i, sealed in enumerate(task.ciphertexts)
-    )
+    spare = len(task.senders) - PARAMETERS.threshold
+
+    def damaged(count: int) -> MaskInput:
+        sealed = task.ciphertexts
+        return replace(task, ciphertexts=(*map(ending, sealed[:count]), *sealed[count:]))
+
     with pytest.raises(TooManyDropoutsError, match="shares of"):
-        current.participants[3].answer(replace(task, ciphertexts=damaged))
+        current.participants[3].answer(damaged(spare + 1))
     assert current.participants[3].save() == before
-    current.collect([3])
+    assert current.participants[3].answer(damaged(spare)).sender == 3
 
 
 @pytest.mark.parametrize(
@@ -421,6 +423,26 @@ def test_an_owner_that_dealt_wrong_shares_cannot_silence_honest_holders() -> Non
     present = EVERYONE[:-4]
     assert len(present) - 1 - len(dealers) < PARAMETERS.threshold
     current.go_on(present)
+    assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
+
+
+def test_known_liars_shares_are_left_out_where_just_enough_others_are_there() -> None:
+    """Found out by lies about two seeds, they may then lie about all of them together."""
+    current = make_sum(PARAMETERS)
+    current.until(Round.UNMASK)
+    spare = PHONES - 1 - PARAMETERS.threshold
+    liars = EVERYONE[-spare:]
+    half = spare // 2
+    assert spare % 2 == 0
+    lies = {0: liars[:half], 1: liars[half:], 2: liars}
+
+    def spoil(phone: int, answer: Unmasked) -> Unmasked:
+        owners = current.aggregator.task_for(phone).survivors
+        shares = zip(owners, shares_in(answer), strict=True)
+        told = (ending(share) if phone in lies.get(of, ()) else share for of, share in shares)
+        return replace(answer, shares=b"".join(told))
+
+    current.unmask(spoil)
     assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
 
 

@@ -7,8 +7,10 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pytest
+from scipy import stats
 from support.parameters import discovery_parameters, learning_parameters
 
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.discovery import LABELS, cells
 from earshot_protocol.phases.learning import CENTROID_VOTE
@@ -47,6 +49,21 @@ def test_the_law_of_both_operators_is_that_of_two_independent_draws(variance: fl
     assert law.deviation == pytest.approx(math.sqrt(2 * variance))
     assert law == WholeGaussian.of(variance).law(1000)
     assert law.times(3) == DiscreteGaussianNoise(variance, 6)
+
+
+@pytest.mark.parametrize("deviation", [1e5, 3e6])
+def test_much_noise_of_both_operators_is_all_but_normal(deviation: float) -> None:
+    law = DiscreteGaussianNoise(deviation**2 / 2, 2)
+    values = (np.array([0.5, 1, 2, 4]) * deviation).astype(np.int64)
+    assert law.at_least(values) == pytest.approx(stats.norm.sf(values / deviation), rel=0.005)
+
+
+@pytest.mark.parametrize("deviation", [0.3, 0.5, 0.7, 1.0, 4.0])
+def test_the_bound_on_little_noise_is_nearly_that_of_a_normal_law(deviation: float) -> None:
+    """exp(−t² / 2σ²) at its best tilt, of which twentieths are tried, up to the next integer."""
+    law = DiscreteGaussianNoise(deviation**2, 1)
+    best = deviation * math.sqrt(2 * 40 * math.log(2))
+    assert best * (1 - 1e-9) <= law.tail_bound(2.0**-40) <= math.ceil(1.01 * best) + 1
 
 
 @pytest.mark.parametrize("probability", [1e-3, 1e-9, 2.0**-40])
@@ -119,6 +136,14 @@ def test_stated_noise_is_whole_and_never_less_than_promised() -> None:
     assert not WholeGaussian.of(4).protects_as(WholeGaussian.of(5))
     assert not WholeLaplace(4).protects_as(WholeLaplace(5))
     assert not WholeLaplace(2**60).protects_as(WholeGaussian.of(1))
+
+
+def test_noise_beyond_the_samplers_range_is_refused() -> None:
+    for most in (WholeLaplace(2**62), WholeGaussian(2**62)):
+        most.check()
+    for beyond in (WholeLaplace(2**62 + 1), WholeGaussian(2**62 + 1), WholeLaplace(0)):
+        with pytest.raises(InvalidParametersError, match="must be"):
+            beyond.check()
 
 
 SUMS = (

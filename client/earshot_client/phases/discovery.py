@@ -140,7 +140,7 @@ def _check_fit(result: Discovered) -> None:
     ):
         if count != needed:
             raise UnexpectedMessageError(f"a result whose {name} do not fit the others")
-    if max(result.cell_prototypes, default=0) >= result.centroids.rows:
+    if any(each >= result.centroids.rows for each in result.cell_prototypes):
         raise UnexpectedMessageError("a result with cells of prototypes that it does not have")
     if cells.shape[1] != result.centroids.columns:
         raise UnexpectedMessageError(

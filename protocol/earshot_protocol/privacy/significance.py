@@ -20,10 +20,6 @@ from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise, bounded
 LEVEL = 0.05
 """Largest share of all phases in which anything is published from noise alone."""
 
-RESOLUTION = 1e-6
-"""P-value below which nothing is known but that it is below: laws err by up to 10⁻¹², and every
-number that was looked at counts."""
-
 PValue = Annotated[float, Meta(ge=0, le=1)]
 
 

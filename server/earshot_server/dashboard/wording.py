@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from markupsafe import Markup
 
-from earshot_protocol.privacy.significance import LEVEL, RESOLUTION
+from earshot_protocol.privacy.significance import LEVEL
 
 NOTHING = "–"
 UNNAMED = "unnamed"
@@ -17,6 +17,9 @@ UNNAMED = "unnamed"
 UNKNOWN = "unknown"
 """Name of a sound or cell that no prototype is near enough to."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_RESOLUTION = 1e-6
+"""P-value below which only the bound is known: laws err by up to 10⁻¹², and every number that was
+looked at counts."""
 _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 
 
@@ -101,7 +104,7 @@ def alike(first: float, second: float) -> tuple[str, str]:
 
 def chance(p_value: float) -> str:
     """Return a p-value to three digits; it is never 0, only smaller than can be computed."""
-    return f"< {real(RESOLUTION)}" if p_value < RESOLUTION else real(p_value)
+    return f"< {real(_RESOLUTION)}" if p_value < _RESOLUTION else real(p_value)
 
 
 def doubt(p_value: float) -> str:
