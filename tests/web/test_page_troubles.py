@@ -33,8 +33,8 @@ FOREIGN = "phone.example"
 SCREENS = ("listen", "heard", "left", "budget", "part", "forget")
 LANGUAGES = ("en-GB", "de-AT")
 KEEPS_NOTHING = {
-    "en-GB": "This browser does not let the page keep anything now.",
-    "de-AT": "Dieser Browser lässt die Seite gerade nichts behalten.",
+    "en-GB": "This browser does not let the page store anything at the moment.",
+    "de-AT": "Dieser Browser lässt die Seite gerade nichts speichern.",
 }
 
 expect.set_options(timeout=60_000)
@@ -465,7 +465,7 @@ def test_a_sound_that_comes_after_everything_is_forgotten_is_not_kept(
     [
         ("worker.js", None, "A part of this page did not load, or does not work."),
         ("contrast-2.tflite", None, "A part of this page did not load, or does not work."),
-        ("contrast-2.tflite", 503, "The encoder did not arrive whole."),
+        ("contrast-2.tflite", 503, "The file that turns sound into numbers did not arrive intact."),
     ],
 )
 def test_what_did_not_load_is_asked_for_again(
@@ -533,7 +533,7 @@ def test_a_page_whose_beginning_did_not_load_says_what_to_do(
     with opened(chromium) as page:
         failed = once(page, f"**/page/{file}")
         page.goto(usual.link)
-        expect(page.get_by_text("If this stays, load the page again.")).to_be_visible()
+        expect(page.get_by_text("If this message stays, reload the page.")).to_be_visible()
         expect(page.get_by_text("laden Sie die Seite neu")).to_be_visible()
         assert len(failed) == 1
         page.reload()
