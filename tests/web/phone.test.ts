@@ -756,7 +756,7 @@ test("a store that another version of the phone wrote is refused as one", async 
     (error: Error) => error,
   );
   assert.equal(refused?.name, "DamagedStoreError");
-  const said = "row 'state' is not what this version writes: a field 'mood' that there is not";
+  const said = "row 'state' is not what this version writes: unknown field 'mood'";
   assert.equal(refused?.message, said);
 });
 

@@ -74,7 +74,7 @@ export class Table {
     inside(this.#bytes, at, 4);
     const count = this.#bytes.getUint32(at, true);
     if (count > most) {
-      throw new DamagedEncoderError(`the model has a list of ${count} entries; at most ${most} are read`);
+      throw new DamagedEncoderError(`the model has a list of ${count} entries; at most ${most} fit`);
     }
     inside(this.#bytes, at + 4, count * size);
     return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at + 4, count * size);
