@@ -150,7 +150,7 @@ SUB_COMMANDS = {
 _KEEPING = frozenset({"models", "simulations", "studies"})
 """Packages whose libraries store caches in the home directory."""
 _NO_HOME = (
-    "earshot: no writable home directory (HOME): caches of libraries are kept for this run only"
+    "earshot: no home (HOME) can be written to: caches of libraries are kept for this run only"
 )
 
 _MOST_NAMED = 15

@@ -714,7 +714,7 @@ test("a browser without one of the curves is named before a code is used", async
         () => phone.visit(),
       ]) {
         await assert.rejects(work(), UnsupportedBrowserError);
-        await assert.rejects(work(), new RegExp(`Chrome 137.* no ${curve} in WebCrypto`));
+        await assert.rejects(work(), new RegExp(`Chrome 137.* lacks ${curve} in WebCrypto`));
       }
       assert.deepEqual([server.requests, (await store.read("")).size], [[], 0]);
     } finally {

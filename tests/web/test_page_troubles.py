@@ -233,7 +233,7 @@ def test_a_browser_that_refuses_files_is_named_until_it_does_not(
         in_worker(page, refusing)
         joined(page, usual.link)
         everywhere(page, KEEPS_NOTHING["en-GB"])
-        expect(page.get_by_text("You take part.")).to_have_count(0)
+        expect(page.get_by_text("You are taking part.")).to_have_count(0)
         page.evaluate("new BroadcastChannel('test').postMessage(null)")
         page.get_by_role("button", name="Try again").click()
         no_trouble(page)
@@ -610,7 +610,7 @@ def test_small_mistakes_of_links_and_scripts_are_said_and_change_no_screen(
             expect(page.get_by_text("This is not an invitation")).to_be_visible()
         joined(page, f"{usual.page}#{usual.link.partition('#')[2]}")
         # It stays, though the screen is a new one.
-        expect(page.get_by_role("status")).to_contain_text("You take part.")
+        expect(page.get_by_role("status")).to_contain_text("You are taking part.")
         go(page, "budget")
         page.keyboard.press("Tab")
         page.locator(".skip").press("Enter")

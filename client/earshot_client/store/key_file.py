@@ -24,7 +24,7 @@ def key_in(path: Path, may_create: bool) -> bytes:
     Args:
         path: Path of the file.
         may_create: Whether a new key, from the operating system's randomness, is made if the file
-            does not exist; it must not be if data is sealed under a lost key.
+            does not exist; False if data is sealed under a lost key.
 
     Raises:
         KeyFileError: There is no valid key, or others than its owner can read it.
