@@ -41,7 +41,7 @@ export function readLink(fragment: string): PhoneLink {
   const isCanonical =
     btoa(text).replaceAll("=", "") === standard && compared(canonical(phoneLink, link), data) === 0;
   if (!isCanonical || compared(link.leader, link.helper) === 0) {
-    throw new MalformedMessageError("the invitation is not canonical, or has two equal keys");
+    throw new MalformedMessageError("not a canonical invitation, or one with equal keys");
   }
   try {
     checkServer(link.server);

@@ -320,7 +320,7 @@ export class Memory {
     const lost = "Without its ledger this phone releases nothing";
     if (entries.length !== length || length < this.state.entries) {
       const needed = Math.max(length, this.state.entries);
-      throw new LostLedgerError(`the ledger has ${entries.length} of ${needed} entries. ${lost}`);
+      throw new LostLedgerError(`${entries.length} of ${needed} ledger entries. ${lost}`);
     }
     try {
       return (this.#ledger = await Ledger.open(entries));

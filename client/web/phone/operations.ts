@@ -281,14 +281,14 @@ function stridedSlice(options: Table): Kernel {
   // Masks with a bit for each dimension.
   const [fromStart, toEnd, dropped] = [options.number(0), options.number(1), options.number(4)];
   const isSet = (mask: number, dimension: number): boolean => ((mask >> dimension) & 1) === 1;
-  need(options.number(2) === 0 && options.number(3) === 0, "slices arrays in an unsupported way");
+  need(options.number(2) === 0 && options.number(3) === 0, "slices in an unsupported way");
   return (given, allowance) => {
     const numbers = given.at(0);
     const [begins, ends, steps] = [given.dimensions(1), given.dimensions(2), given.dimensions(3)];
     need(
       [begins, ends, steps].every(({ length }) => length === numbers.shape.length) &&
         steps.every((each) => each === 1),
-      "slices arrays in an unsupported way",
+      "slices in an unsupported way",
     );
     const strides = stridesOf(numbers.shape);
     let start = 0;

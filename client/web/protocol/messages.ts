@@ -45,7 +45,7 @@ const unspoken: Field<{ readonly phase: Bytes | null }> = {
     return { phase: given instanceof Uint8Array && given.length === 16 ? given : null };
   },
   write() {
-    throw new InvalidInputError("this phone does not write this message");
+    throw new InvalidInputError("this phone cannot write this task");
   },
 };
 

@@ -141,8 +141,8 @@ export class SealedRows implements Store {
       const [first] = secrets;
       if (first ? first.some(Boolean) : this.#hasRows) {
         throw new LostStoreError(
-          "this phone's data is gone, with its ledger: it was erased in another tab, or the " +
-            "browser removed it; erase what is left to start over as a new phone",
+          "this phone's data is gone, ledger included: erased in another tab, or removed by the " +
+            "browser; erase the rest to start over as a new phone",
         );
       }
       return [await this.#keyOf(NONE), new Map()];
@@ -223,7 +223,7 @@ export class SealedRows implements Store {
     } catch (error) {
       this.close();
       if (error instanceof UnsupportedBrowserError) throw error;
-      throw new StoreUnavailableError(`the browser's storage is not available now: ${error}`);
+      throw new StoreUnavailableError(`the browser's storage is unavailable: ${error}`);
     }
   }
 
