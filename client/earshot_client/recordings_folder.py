@@ -123,7 +123,7 @@ class RecordingsFolder:
             float32 (rate, channels) in [-1, 1], and the samples per second.
 
         Raises:
-            UnreadableFileError: The file cannot be read any more.
+            UnreadableFileError: The file can no longer be read.
         """
         place = self._places[second]
         with opened(place.path) as file:

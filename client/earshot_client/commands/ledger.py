@@ -71,7 +71,7 @@ def _said(recovery: Recovery) -> str:
         "allows a further release"
     )
     if recovery.aside is not None:
-        said += f". The file could not be opened any more: it is now {recovery.aside}"
+        said += f". The damaged file could not be opened; it is now {recovery.aside}"
     return said
 
 

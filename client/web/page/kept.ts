@@ -10,7 +10,7 @@ const KEY = "earshot-page";
 export interface Kept {
   /** Fragment of the invitation that was accepted; null before. */
   readonly link?: string | null;
-  /** Whether the server knows the phone, so that its invitation is not needed any more. */
+  /** Whether the server knows the phone, so that its invitation is no longer needed. */
   readonly enrolled?: boolean;
   /** Whether the phone takes part in groups that are smaller than phones accept by default. */
   readonly small?: boolean;

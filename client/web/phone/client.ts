@@ -47,7 +47,7 @@ export interface Heard {
 
 /** Options of a phone. */
 export interface Options {
-  /** Address of the server: https, a host and perhaps a port. */
+  /** Address of the server: https, a host and an optional port. */
   readonly server: string;
   /** Keys of two organizations: of the server as the leader of sums, and of their helper. */
   readonly leader: OperatorKey;

@@ -69,7 +69,7 @@ export const large: Field<bigint> = {
   write: (value) => value,
 };
 
-/** Describe real numbers from `least` to `most`, both included; whole ones may stand for them. */
+/** Describe real numbers from `least` to `most`, both included; whole ones are accepted. */
 export function real(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {

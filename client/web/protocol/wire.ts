@@ -1,9 +1,9 @@
 /**
  * MessagePack as specified in docs/protocol.md, section 3, written and read strictly.
  *
- * JavaScript has one type of number, and MessagePack tells 1 from 1.0, on which hashes depend. So a
- * real number is a `Real` here, and only here: messages hold plain numbers, and their fields say
- * which of them are real (`fields`).
+ * JavaScript has one type of number, but MessagePack distinguishes 1 from 1.0, and hashes depend on
+ * it. So a real number is a `Real` here, and only here: messages hold plain numbers, and their
+ * fields say which of them are real (`fields`).
  */
 
 import { InvalidInputError, MalformedMessageError } from "./errors.ts";
