@@ -1,4 +1,4 @@
-"""The phone: hears, keeps embeddings under encryption, and takes part in phases.
+"""The phone: it hears, keeps embeddings encrypted, and takes part in phases.
 
 An app needs one import; each name is loaded when it is first used.
 """

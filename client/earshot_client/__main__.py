@@ -1,4 +1,4 @@
-"""`python -m earshot_client` is `earshot`."""
+"""Run `earshot` as `python -m earshot_client`."""
 
 from earshot_client.command import main
 

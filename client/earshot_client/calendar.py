@@ -1,10 +1,10 @@
 """The day on which a phone's yearly budgets are charged, although its clock may be wrong.
 
-A clock that is put forward would free the budget spent in the year before, and a network that tells
-phones the time can put all of them forward. So days count only as far as the phone has been running
-since it last looked, which the system counts whatever its clock says. After a restart nobody knows
-how long the phone was off: a week counts at most, from what the clock said last to what it says
-then, so that a clock that swings counts once.
+Setting the clock forward would free the budget spent in the year before, and a network that sets
+phones' clocks could do so for all of them. So time counts only as far as the phone has been running
+since its last look, which the system measures independently of its clock. How long a phone was off
+before a restart is unknown: at most a week counts, from the clock's last reading to its present
+one, so that a swinging clock counts once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from earshot_client.store.interface import Store
 LONGEST_OFF = 7 * 86_400.0
 """Most seconds that count between the last look before a restart and the first one after it."""
 _SLACK = 1.001
-"""Largest factor between two clocks that are right."""
+"""Largest ratio between two correct clocks."""
 _LOOK = "calendar"
 """Name of the stored value with the newest look."""
 
 
 class _Look(msgspec.Struct, frozen=True):
-    """The newest look at the clocks: the time that counts and both readings, in seconds."""
+    """The newest look at the clocks: counted time and both readings, in seconds."""
 
     counted: float
     clock: float
@@ -58,7 +58,7 @@ class Calendar:
     def today(self) -> date:
         """Return the day in UTC, later than at the last look by no more than may have passed since.
 
-        Before the phone has released anything, nothing can be freed, and the clock is believed.
+        Before the phone has released anything, nothing can be freed, and the clock is trusted.
         """
         clock, running = self._clock(), self._uptime()
         saved = self._store.get(_LOOK)

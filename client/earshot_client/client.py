@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from earshot_client.voters import Voter
 
 MOST_STEPS = 64
-"""Most steps of one visit, twice as many as any phase has: a server has no reason to ask for
-more."""
+"""Most steps of one visit, twice as many as any phase has."""
 SECONDS_AFTER_TOO_MANY = 60.0
 SECONDS_FOR_ANOTHER_VISIT = 60.0
 SECONDS_AFTER_ENROLMENT_FAILED = 30.0
@@ -46,10 +45,10 @@ Line: TypeAlias = "Callable[[Store], HttpTransport]"
 class Client(OneProcess):
     """A phone that is enrolled with one server, and visits it when its condition allows.
 
-    Any thread of a process may call it, and one client is enough for all: the phone's data are
-    guarded by its store, and of two visits at the same time the second one returns at once. A
-    process that is killed at any point goes on where it was. In a process that was forked from this
-    one, every call raises OtherProcessError: open a client after the fork.
+    Any thread of a process may call it, and one client is enough for all: the store protects the
+    phone's data, and of two simultaneous visits the second returns immediately. A process that is
+    killed at any point continues where it was. In a process forked from this one, every call raises
+    OtherProcessError: open a client after the fork.
 
     Args:
         phone: Phone that hears, labels, lists and forgets, and decides what is answered.
@@ -102,7 +101,7 @@ class Client(OneProcess):
         voter: Voter | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> Self:
-        """Open, or create, the phone that lives in an encrypted file; nothing is sent yet.
+        """Open or create the phone in an encrypted file; nothing is sent yet.
 
         Args:
             path: Path of the file.
@@ -111,8 +110,8 @@ class Client(OneProcess):
             invitation: Code with which a new phone enrols at its first visit.
             condition: Condition under which the phone may visit; by default at any time.
             encoder: Encoder from sound to embeddings, the name of a shipped encoder such as
-                "contrast-2", or the path of an encoder file; the default encoder if left out. Under
-                another encoder than before the phone forgets its recordings.
+                "contrast-2", or the path of an encoder file; the default encoder if omitted. If the
+                encoder has changed, the phone forgets its recordings.
             policy: Limits of what this phone agrees to.
             hierarchy: Poll choices and their equivalence classes; by default those of the newest
                 phase, and before the first those of everyday life.
@@ -124,7 +123,7 @@ class Client(OneProcess):
         Raises:
             InvalidInputError: The server's URL, the key or the number of days is invalid.
             WrongKeyError: The file was made under another key.
-            DamagedStoreError: The file is not what a phone wrote.
+            DamagedStoreError: The file is damaged, or not a phone's.
             NewerStoreError: A newer version of this software wrote the file.
             StoreUnavailableError: Another process has the file open, or the disk is full.
             DamagedEncoderError: The encoder file is damaged.
@@ -157,7 +156,7 @@ class Client(OneProcess):
             raise
 
     def close(self) -> None:
-        """Close the file and the connection, once a step that is under way has ended."""
+        """Close the file and the connection, after a step that is under way."""
         self._closing = True
         with self._in_turn():
             self._transport.close()
@@ -177,7 +176,7 @@ class Client(OneProcess):
         return is_enrolled(self._store)
 
     def enrol(self) -> str:
-        """Enrol with the invitation, unless that is done; `visit` does it, too.
+        """Enrol with the invitation, unless the phone is enrolled; `visit` does this as well.
 
         Returns:
             The name under which the server knows this phone.
@@ -193,7 +192,7 @@ class Client(OneProcess):
             return enrol(self._store, self._transport, self._invitation)
 
     def visit(self) -> Visit:
-        """Do whatever the server needs of this phone now, as a background job does.
+        """Do all tasks that the server has for this phone now, as a background job does.
 
         Returns:
             The outcome of the last step, and the seconds after which to call again.
@@ -202,7 +201,7 @@ class Client(OneProcess):
             NotEnrolledError: The phone is new, and there is no invitation.
             InvitationRefusedError: The server does not admit a phone with the invitation.
             LocalError: Something is wrong on this phone; trouble with the network or the server is
-                told by the `Visit`.
+                in the `Visit`.
         """
         with self._alone() as alone:
             if not alone:
@@ -214,11 +213,11 @@ class Client(OneProcess):
                 if visit.seconds > 0 or self._closing:
                     return visit
         return Visit(
-            Event.TROUBLE, "the server asks for more than a phase has", SECONDS_AFTER_TOO_MANY
+            Event.TROUBLE, "the server sends more tasks than any phase has", SECONDS_AFTER_TOO_MANY
         )
 
     def step(self, now: datetime) -> Visit:
-        """Do one task and answer it: a part of `visit`, for callers that want to watch.
+        """Do one task and answer it: one step of `visit`, for callers that follow progress.
 
         Args:
             now: Local time of the phone.
@@ -250,14 +249,15 @@ class Client(OneProcess):
             leave(self._store, self._transport)
             self.phone.leave_phase()
             self._transport.close()
-            self._connect()  # with a new key, should it ever enrol again
+            self._connect()  # with a new key, in case it enrols again
 
     @property
     def ending(self) -> dict[str, Any] | None:
         """Newest ending of a phase that has not been shown to the user; `told` marks it as shown.
 
-        Its `type` is that of the message (`result`, `statistics` or `failed`), its `phase` in
-        hexadecimal; the rest says what was found, or why nothing was.
+        Its `type` is that of the message (`result`, `discovered`, `labelled`, `statistics` or
+        `failed`), its `phase` is in hexadecimal; the rest is the outcome, or the reason of a
+        failure.
         """
         from earshot_client.phases.kinds import described
 
@@ -287,7 +287,7 @@ class Client(OneProcess):
         )
 
     def _enrolment(self, now: datetime) -> Visit | None:
-        """Try to enrol and return the outcome; None where the phone is enrolled."""
+        """Try to enrol and return the outcome; None if the phone is enrolled."""
         from earshot_client.transport.http import InvitationRefusedError, UnavailableError
 
         if not self.enrolled and self._invitation is not None and self._condition is not None:

@@ -48,11 +48,11 @@ class LocalClustering(Protocol):
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Return centroids of a phone's points that are private enough to be released.
+        """Return differentially private centroids of a phone's points.
 
         Args:
             points: Points of shape (recordings, dimensions); there may be none.
-            random: Source of bytes; a seeded one belongs in simulations only.
+            random: Source of bytes; a seeded one is for simulations only.
 
         Returns:
             float32 of shape (local_centroids, dimensions).
@@ -207,7 +207,7 @@ def sphere_grid(points: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def cluster_sums(
     steps: npt.NDArray[np.float64], centroids: npt.NDArray[np.float64], geometry: Geometry
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return what the noise is added to: counts (centroids,) and sums (centroids, dimensions).
+    """Return exact counts (centroids,) and sums (centroids, dimensions), to which noise is added.
 
     Args:
         steps: Whole numbers, shape (recordings, dimensions), from `box_grid` or `sphere_grid`.
@@ -247,7 +247,7 @@ def box_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
 def _packed_apart(
     count: int, dimensions: int, distance: float, generator: np.random.Generator
 ) -> npt.NDArray[np.float64] | None:
-    """Place points one after the other at random; return None if one finds no place."""
+    """Place points one after the other at random; return None if one does not fit."""
     packing = np.empty((count, dimensions))
     room = 1 - distance
     for placed in range(count):

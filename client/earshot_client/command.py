@@ -1,6 +1,6 @@
 """The one command, `earshot`: sub-commands are loaded when they are called.
 
-The place of a sub-command is named here as text, so that `--help` imports none of them and packages
+The modules of sub-commands are named as text, so that `--help` imports none of them and packages
 keep their direction of import.
 """
 
@@ -36,7 +36,7 @@ class SubCommand(NamedTuple):
         package: Package that holds it.
         help: Help text.
         extras: Extras that it needs.
-        further: Extras that some of its own sub-commands need besides, by their name.
+        further: Further extras that its own sub-commands need, by their name.
     """
 
     package: str
@@ -49,7 +49,7 @@ class SubCommand(NamedTuple):
         return f"earshot_{self.package}.commands.{name.replace('-', '_')}"
 
     def needed(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Return the extras that the call with these words behind its name needs."""
+        """Return the extras for a call with these arguments."""
         return self.extras + self.further.get(next(iter(words), ""), ())
 
 
@@ -83,7 +83,7 @@ SUB_COMMANDS = {
         "server", "Run the server: API, driver and dashboard on PostgreSQL.", ("server",)
     ),
     "backup": SubCommand(
-        "server", "Write a server into one file, while it runs or not: a backup.", ("server",)
+        "server", "Back up a server to one file, whether it is running or not.", ("server",)
     ),
     "restore": SubCommand("server", "Restore a server from a backup.", ("server",)),
     "helper": SubCommand(
@@ -94,14 +94,14 @@ SUB_COMMANDS = {
     ),
     "budget": SubCommand(
         "server",
-        "Split a privacy budget over the steps of a phase, and say what it buys.",
+        "Split a privacy budget over the steps of a phase, and show what it buys.",
         ("server",),
     ),
     "invite": SubCommand(
         "server", "Make an invitation code with which phones may enrol.", ("server",)
     ),
     "phone-page": SubCommand(
-        "server", "Write a page that is a phone, as files for any web host.", ("server",)
+        "server", "Write the phone's web page, as files for any web host.", ("server",)
     ),
     "operator": SubCommand(
         "server",
@@ -113,11 +113,13 @@ SUB_COMMANDS = {
     ),
     "train": SubCommand("models", "Train an encoder for phones, without labels.", ("models",)),
     "probe": SubCommand(
-        "simulations", "Measure an encoder on labelled sound that it never heard.", ("simulations",)
+        "simulations",
+        "Measure an encoder on labelled sound that it was not trained on.",
+        ("simulations",),
     ),
     "starts": SubCommand(
         "simulations",
-        "Find an encoder's start centroids anew, from public sound.",
+        "Recompute an encoder's start centroids from public sound.",
         ("simulations", "models"),
     ),
     "reproduce": SubCommand(
@@ -133,7 +135,7 @@ SUB_COMMANDS = {
     ),
     "pate": SubCommand(
         "simulations",
-        "Let teachers vote on samples nobody owns: example, label, budget, student.",
+        "Label public samples by votes of teachers: example, label, budget, student.",
         ("simulations",),
     ),
     "bench": SubCommand(
@@ -146,24 +148,23 @@ SUB_COMMANDS = {
 
 
 _KEEPING = frozenset({"models", "simulations", "studies"})
-"""Packages whose libraries keep something in a home."""
+"""Packages whose libraries store caches in the home directory."""
 _NO_HOME = (
-    "earshot: there is no home (HOME) that can be written to: what libraries keep for later runs "
-    "is kept for this run alone"
+    "earshot: no home (HOME) can be written to: caches of libraries are kept for this run only"
 )
 
 _MOST_NAMED = 15
-"""Most options that a refusal lists."""
+"""Most options that an error message lists."""
 _LONGEST_TEXT = 4000
-"""Most letters of a refusal."""
+"""Most characters of an error message."""
 
 
 def _value(hint: Any, tokens: Any) -> Any:
-    """Return the value of an option; where a whole number is needed, nothing is rounded."""
+    """Convert the value of an option; whole numbers are not made by rounding."""
     from cyclopts import convert
 
     if isinstance(tokens, tuple) and Path not in _types(hint):
-        # A variable may end as the line of its file did; a file's name may be meant as it is.
+        # A variable read from a file may end in a newline; names of files are left as they are.
         tokens = tuple(each.evolve(value=bare(each.value)) for each in tokens)
     whole = int in (hint, *get_args(hint))
     return convert(hint, tokens, (lambda kind, text: kind(text)) if whole else None)
@@ -178,9 +179,9 @@ def _said(error: Exception) -> str:
     chain = " ".join(("earshot", *(error.command_chain or ())))
     if isinstance(error, UnusedCliTokensError):
         named = " ".join(error.unused_tokens or ())
-        return f"{named}: not expected here; `{chain} --help` says what it takes"
+        return f"{named}: not expected here; see `{chain} --help`"
     if isinstance(error, MissingArgumentError) and error.argument and not error.argument.tokens:
-        return f"{error.argument.name} is missing: `{chain} --help` says what it is"
+        return f"{error.argument.name} is missing; see `{chain} --help`"
     if isinstance(error, CoercionError) and error.token is not None and error.msg is None:
         where = error.token.keyword or (error.argument.name.upper() if error.argument else "")
         wanted = next(
@@ -192,21 +193,21 @@ def _said(error: Exception) -> str:
 
 
 def _types(hint: Any) -> set[Any]:
-    """Return a type, those that it is a union of, and what each is made from."""
+    """Return a type, the members of its union, and the origin of each."""
     return {kind for each in (hint, *get_args(hint)) for kind in (each, get_origin(each))}
 
 
 _WANTED = {
-    dict: "NAME VALUE, with the name behind a point: {name}.NAME VALUE",
+    dict: "given with its name, as {name}.NAME VALUE",
     int: "a whole number",
     float: "a number",
     date: "a day, such as 2026-03-31",
 }
-"""Words for what a value must be, by its type."""
+"""Descriptions of valid values for error messages, by type."""
 
 
 def _default(value: Any) -> str | None:
-    """Return a default as help texts show it; flags and options that may be left out show none."""
+    """Format a default for help texts; flags and optional values show none."""
     if isinstance(value, Enum):
         return value.name.lower().replace("_", "-")
     return None if value is None or value is False or value == "" else str(value)
@@ -221,7 +222,7 @@ class NoStudiesError(LocalError):
 
 
 def _require(name: str, words: Sequence[str]) -> None:
-    """Refuse a sub-command that is unknown or whose packages are missing, before it is loaded."""
+    """Raise if a sub-command is unknown or its packages are missing, before it is loaded."""
     command = SUB_COMMANDS.get(name)
     if command is None:
         close = difflib.get_close_matches(name, SUB_COMMANDS, 1)
@@ -231,14 +232,14 @@ def _require(name: str, words: Sequence[str]) -> None:
         )
     if command.package == "studies" and not _has_studies():
         raise NoStudiesError(
-            "studies of papers are in no wheel: they are in the repository, folder "
-            "simulations/earshot_studies, and run from a checkout"
+            "studies of papers are not in the wheels: run them from a checkout of the repository, "
+            "where they are in simulations/earshot_studies"
         )
     distribution.require(f"earshot {name}", command.needed(words))
 
 
 def _has_studies() -> bool:
-    """Return whether this installation is a checkout's, which has the studies of papers."""
+    """Return whether this is a checkout, which has the studies of papers."""
     return importlib.util.find_spec("earshot_studies") is not None
 
 
@@ -256,12 +257,12 @@ def _overview() -> str:
 
     def needs(command: SubCommand) -> str:
         if command.package == "studies" and not _has_studies():
-            return "in a checkout alone"
+            return "only in a checkout"
         return ",".join(command.extras) + ": not installed" * bool(lacking[command.extras])
 
     brackets = (
-        "The extras in brackets bring what a command needs, as "
-        f"{distribution.installation('server')} does."
+        "A command needs the extras in brackets; install them as in "
+        f"{distribution.installation('server')}."
     )
     return "\n".join(
         [
@@ -280,7 +281,7 @@ def _overview() -> str:
 
 
 def _accepted(error: Exception) -> str:
-    """Return the accepted options, for the refusal of an unknown one."""
+    """Return the accepted options, for the error about an unknown one."""
     from cyclopts import UnknownOptionError
 
     if not isinstance(error, UnknownOptionError):
@@ -333,7 +334,7 @@ def _run() -> None:
         help_flags=["--help"],
         help_formatter=FORMATTER,
         version=distribution.version,
-        # A flag is given or left out, and of one option that is given twice the last counts.
+        # Flags have no negative form, and of a repeated option the last value counts.
         default_parameter=Parameter(
             negative=(), allow_repeating=True, show_default=_default, converter=_value
         ),
@@ -347,7 +348,7 @@ def _run() -> None:
                 print(_NO_HOME, file=sys.stderr)
             app(words, exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
-        # What a message quotes, of a file or of a command line, may be long, or move a cursor.
+        # Messages may quote long text or control characters from files or the command line.
         said = one_line(f"{_said(error)}{_accepted(error)}", _LONGEST_TEXT)
         print(f"earshot: {said}", file=sys.stderr)
         sys.exit(2)

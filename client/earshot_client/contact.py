@@ -55,7 +55,7 @@ class Contact:
 
     @property
     def day(self) -> date:
-        """Day on which the contact began, in UTC, as "dateMillisSinceEpoch" tells it."""
+        """Day on which the contact began, in UTC, as in "dateMillisSinceEpoch"."""
         return self.began.astimezone(UTC).date()
 
     def lets_listen(self, least: float = CRITICAL_MINUTES) -> bool:

@@ -1,7 +1,7 @@
 """Encoders: one second of sound → 128 numbers on the unit sphere.
 
 The rest of the system sees an `Encoder` as a black box (thesis, chapter 5). Shipped ones run on
-LiteRT, an extra: an app with an encoder of its own needs no more than numpy.
+LiteRT, an extra: an app with its own encoder needs only numpy.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Encoder(Protocol):
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
         """Map embeddings (batch, 128) → float32 (batch, dimensions), unit rows.
 
-        The private steps add noise to every coordinate, so they want few of them.
+        Private steps add noise to every coordinate, so few dimensions are better.
         """
 
 
 @runtime_checkable
 class StartingEncoder(Encoder, Protocol):
-    """An encoder with public points of its projection, by the nearest of which phones sort."""
+    """An encoder with public start centroids in its projection."""
 
     def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
-        """Return the points, float32 (count, dimensions), unit rows in the projection; a copy.
+        """Return the centroids, float32 (count, dimensions), unit rows in the projection; a copy.
 
         Raises:
             MissingCentroidsError: The encoder has none, or not these; the message says which it
@@ -60,9 +60,9 @@ class StartingEncoder(Encoder, Protocol):
 
 
 def rate_of(encoder: Encoder) -> int:
-    """Return the samples per second that an encoder hears, which are its second: its `rate`.
+    """Return the samples per second of an encoder's input: its `rate`.
 
-    An app's own encoder without a `rate` hears 8,000, as all did once.
+    An app's own encoder without a `rate` gets 8,000.
     """
     return int(getattr(encoder, "rate", NARROW.rate))
 
@@ -102,9 +102,8 @@ def open_encoder(encoder: Encoder | str | os.PathLike[str] | None = None) -> Enc
 
     Args:
         encoder: Name of a shipped encoder; path of an encoder file, such as one that `earshot
-            train` wrote; an encoder; or None for the default one. A text that is the name of a
-            shipped encoder means that one, whatever files there are: a file of that name is meant
-            by `./name`, or by a `Path`.
+            train` wrote; an encoder; or None for the default one. The name of a shipped encoder
+            takes precedence over a file of that name, which `./name` or a `Path` selects.
 
     Raises:
         DamagedEncoderError: There is no such encoder or file, or it is damaged.
@@ -124,8 +123,8 @@ def encoder_path(encoder: str | None = None) -> Path:
         encoder: Name or path as in `open_encoder`.
 
     Returns:
-        The file of the shipped encoder of this name, checked; else the path that was given, which
-        need not be one of an encoder.
+        The file of the shipped encoder of this name, checked; else the path that was given,
+        unchecked.
 
     Raises:
         DamagedEncoderError: The packaged file has been changed.

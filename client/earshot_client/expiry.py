@@ -13,18 +13,18 @@ KEEP_DAYS = 28
 keeps of a contact, so that a phase finds some."""
 
 _UNDATED = "undated since"
-"""Name of the stored value with the day on which recordings without a day were first looked at."""
+"""Name of the stored value with the day on which recordings without a day were first met."""
 
 
 def forget_expired(store: Store, keep_days: int, today: date) -> None:
-    """Forget every recording that is `keep_days` days old, for good.
+    """Forget every recording that is at least `keep_days` days old.
 
-    One without a day, or with one that is still to come (a clock was wrong), is taken to be as old
-    as the first day on which this function met one.
+    A recording without a day, or with a future one (a clock was wrong), counts as made on the day
+    on which this function first met one.
 
     Args:
         store: Store of the phone.
-        keep_days: Days after the one it was made on after which a recording is forgotten.
+        keep_days: Age in days at which a recording is forgotten.
         today: Present day, in UTC.
     """
     made = {each.number: each.day for each in store.descriptions()}

@@ -38,7 +38,7 @@ class Unusable(StrEnum):
 
 
 class UnusableRecordingError(InvalidInputError):
-    """A recording that says nothing about its environment; `reason` is one of `Unusable`."""
+    """A recording that cannot be used; `reason` is one of `Unusable`."""
 
     def __init__(self, reason: Unusable, detail: str) -> None:
         super().__init__(reason, detail)
@@ -60,15 +60,15 @@ def one_second(
     Args:
         samples: Samples (samples,) or (samples, channels), floats in [-1, 1], or signed 16- or
             32-bit integers, which are scaled to [-1, 1].
-        rate: Samples per second, at most 768,000.
+        rate: Samples per second, 1,000 to 768,000.
         wanted: Samples per second that the encoder hears; `rate` must not be below it.
 
     Returns:
         float32 (wanted,), contiguous.
 
     Raises:
-        InvalidInputError: `samples` or `rate` has another shape, type or range, or the recording
-            lacks some of what the encoder hears.
+        InvalidInputError: `samples` or `rate` has an invalid shape, type or range, or `rate` is
+            below `wanted`.
         UnusableRecordingError: The second is too short, not finite, silent (root mean square below
             `SILENT_RMS`) or clipped (over `CLIPPED_FRACTION` of the samples of a channel at
             `FULL_SCALE` or above).
@@ -123,7 +123,7 @@ def check_seconds(samples: NDArray[np.generic], rate: int) -> None:
     """Refuse samples other than floats (batch, rate): seconds at the rate of an encoder.
 
     Raises:
-        InvalidInputError: The samples are others; the message says which.
+        InvalidInputError: The samples have another shape or type.
     """
     if samples.ndim != 2 or samples.shape[1] != rate or samples.dtype.kind != "f":
         raise InvalidInputError(

@@ -1,6 +1,6 @@
 """Hearing that survives restarts: each second of sound is heard once.
 
-Under another encoder it hears again whatever its sources still have.
+With another encoder it hears again what its sources still have.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Source(Protocol):
         """Return the sound of one second: float32 (samples, channels), and samples per second.
 
         Raises:
-            UnreadableFileError: This second cannot be read; the next may.
+            UnreadableFileError: This second cannot be read; others may.
         """
 
 
 @dataclass
 class Hearing:
-    """Hearing of a phone, which hears, and labels, what it has not heard yet.
+    """Hearing of a phone: records and labels seconds that it has not heard before.
 
     Attributes:
         phone: Phone that hears.
@@ -117,7 +117,7 @@ class Hearing:
     def _keep(
         self, second: Second, samples: NDArray[np.float32], rate: int, digests: bytes
     ) -> bool:
-        """Make the recording, its label and the memory of it durable at once."""
+        """Store the recording, its label and that it was heard, in one transaction."""
         with self.store.transaction():
             self.store.put(HEARD, digests)
             try:
@@ -131,6 +131,6 @@ class Hearing:
         return True
 
     def _number(self, what: str, second: Second) -> int:
-        """Draw a number of 64 bits for this second, the same however many seconds there are."""
+        """Derive a random number of 64 bits for this second, independent of the other seconds."""
         drawn = hashlib.sha256(self._draw + f"/{what}/{second.name}".encode()).digest()
         return int.from_bytes(drawn[:8])

@@ -1,4 +1,4 @@
-"""A home for a command whose user has none: libraries keep caches there, and some fail without."""
+"""A temporary home directory for users without one: libraries store caches there."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _CACHES = {"XDG_CACHE_HOME": ".cache", "MPLCONFIGDIR": ".matplotlib", "KERAS_HOME": ".keras"}
-"""Variables that name a cache, and its place in a home that we make."""
+"""Environment variables of caches, and their folders in a temporary home."""
 
 
 @contextmanager
 def writable_home() -> Iterator[bool]:
-    """Let libraries that are loaded within find caches that they can write.
+    """Provide writable cache folders to libraries that are loaded in this context.
 
     A container's user may be a number without a home, and a node's home may be read-only. Some
     libraries then raise; others use a path in the working directory or in /tmp that any user could
-    have filled, and what numba reads there is run. So such a user gets a folder of its own for as
-    long as the context lasts. A home that can be read is still read.
+    have filled, and what numba reads there is run. So such a user gets a private folder for as long
+    as the context lasts. A home that can be read is still read.
 
     Yields:
-        Whether there was none that can be written.
+        Whether the home was not writable.
     """
     before = dict(os.environ)
     if not os.path.isabs(before.get("XDG_CACHE_HOME") or os.sep):
-        del os.environ["XDG_CACHE_HOME"]  # its specification: relative paths are to be ignored
+        del os.environ["XDG_CACHE_HOME"]  # its specification says to ignore relative paths
     home, own, owner = Path(os.path.expanduser("~")), None, os.getpid()
     lacking = not (home.is_absolute() and _writable(home))
     if lacking and (own := _new_folder()) is not None:
@@ -47,7 +47,7 @@ def writable_home() -> Iterator[bool]:
 def _new_folder() -> Path | None:
     try:
         return Path(tempfile.mkdtemp(prefix="earshot-home-"))
-    except OSError:  # whoever needs temporary files says so
+    except OSError:  # code that needs temporary files reports it
         return None
 
 

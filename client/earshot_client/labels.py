@@ -1,4 +1,4 @@
-"""Polls for a user about a recording, and counts of the recordings of a label by place."""
+"""Polls about recordings, and counts of labelled recordings by centroid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 UNLABELLED = -1
-"""Index of a recording that nobody labelled, or whose class a phase does not ask for."""
+"""Index of a recording without a label, or whose class is not in the phase."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Poll:
     Attributes:
         question: Text above the choices.
         groups: Heading → choices, in the order to show them; the answer is one of the choices or a
-            heading, and goes to `Store.label` unchanged.
+            heading, and is passed to `Listener.label` unchanged.
     """
 
     question: str

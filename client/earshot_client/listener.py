@@ -37,9 +37,9 @@ class Listener:
             and before the first those of everyday life.
         random: Source of noise.
         clock: Clock of the seconds since 1970; replaced in simulations and tests.
-        keep_days: Days after which recordings are forgotten; None keeps them until somebody forgets
-            them.
-        voter: Model of the app that labels samples; with None, the labelled recordings do.
+        keep_days: Days after which recordings are forgotten; None keeps them until they are
+            forgotten explicitly.
+        voter: The app's model that labels samples; with None, the labelled recordings do.
 
     Raises:
         InvalidInputError: `keep_days` is less than a day.
@@ -88,7 +88,8 @@ class Listener:
             The recording's number.
 
         Raises:
-            InvalidInputError: The samples have another shape or type.
+            InvalidInputError: The samples have an invalid shape or type, or a rate that is invalid
+                or below the encoder's.
             UnusableRecordingError: The recording is too short, silent, clipped or not finite.
         """
         return self._keep(samples, rate, self._today())
@@ -144,8 +145,8 @@ class Listener:
     def forget(self, recording: int) -> None:
         """Erase a recording and its choice; they are overwritten in the file before this returns.
 
-        What has left the phone cannot be called back, and the answers of a phase that has begun may
-        still count the recording.
+        What has left the phone cannot be recalled, and answers in a phase that has begun may still
+        count the recording.
 
         Raises:
             InvalidInputError: There is no such recording.
@@ -160,11 +161,11 @@ class Listener:
         """Name the scene of one second of sound by the nearest published prototype.
 
         In results of the local route, it is the nearest centroid of sound that has the name.
-        Samples that a labelling phase has named since then count, too.
+        Samples that a labelling phase has named since count as well.
 
         Returns:
-            The equivalence class; None where the scene is unknown: all prototypes are farther than
-            the result's radius, or the nearest does not stand clear of the noise.
+            The equivalence class; None if the scene is unknown: all prototypes are farther than the
+            result's radius, or the nearest does not stand clear of the noise.
 
         Raises:
             UnusableRecordingError: The recording is too short, silent, clipped or not finite.
@@ -191,7 +192,7 @@ class Listener:
         """Ledger of every release that this phone ever made.
 
         Raises:
-            LostLedgerError: The ledger is not what was written.
+            LostLedgerError: The ledger is damaged.
         """
         try:
             return Ledger(self._store.ledger())
@@ -210,7 +211,7 @@ class Listener:
         return datetime.fromtimestamp(self._clock(), UTC).date()
 
     def expire(self) -> None:
-        """Forget recordings that have reached the age at which this phone forgets them."""
+        """Forget expired recordings."""
         if self._keep_days is None:
             return
         today = self._today()

@@ -1,4 +1,4 @@
-"""An encoder file at work: log-mel spectra by numpy, the network by LiteRT."""
+"""Encoders from encoder files: log-mel spectra by numpy, the network by LiteRT."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BATCH = 32
 
 
 class MissingRuntimeError(LocalError):
-    """The lack of the runtime that encoder files need: the extra [phone] brings it."""
+    """Missing LiteRT, which encoder files need; the extra [phone] installs it."""
 
 
 class LiteRtEncoder:
@@ -109,19 +109,19 @@ class LiteRtEncoder:
         return start_centroids.chosen(self._start, self.name, dimensions, count)
 
     def __reduce__(self) -> tuple[type[LiteRtEncoder], tuple[bytes]]:
-        # A running model cannot be copied to another process; the file can.
+        # A loaded model cannot be pickled; the file can.
         return type(self), (self._data,)
 
 
 def spectrum(samples: NDArray[np.floating], of: Spectrum = NARROW) -> NDArray[np.float32]:
-    """Return the network's input: `log_mel` of seconds of finite floats, brought to unit level."""
+    """Return the network's input: `log_mel` of seconds of finite floats, scaled to unit level."""
     sound = samples.astype(np.float32)
     level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
     return log_mel(sound / np.maximum(level, SILENT_RMS), of)
 
 
 class _Network:
-    """LiteRT's interpreter, resized whenever the batch is of another size."""
+    """LiteRT's interpreter, resized when the batch size changes."""
 
     def __init__(self, model: bytes) -> None:
         try:
@@ -152,7 +152,7 @@ class _Network:
     def _resize(self, batch: int) -> None:
         self._input = self._interpreter.get_input_details()[0]["index"]
         self._output = self._interpreter.get_output_details()[0]["index"]
-        # Not `strict`: a model may say that it takes one second, and compute sizes from its input.
+        # Not `strict`: a model may declare a batch of one, and compute sizes from its input.
         self._interpreter.resize_tensor_input(self._input, (batch, FRAMES, BANDS, 1))
         self._interpreter.allocate_tensors()
         self._batch = batch
@@ -168,7 +168,7 @@ def _check_shape(verb: str, details: Any, wanted: tuple[int, ...]) -> None:
 def _no_chatter() -> Iterator[None]:
     """Suppress what LiteRT writes to standard error, from C++ and past Python's logging.
 
-    Errors do not get lost: they are raised.
+    Errors are still raised.
     """
     sys.stderr.flush()
     standard_error = os.dup(2)

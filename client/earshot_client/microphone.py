@@ -28,14 +28,14 @@ class Microphone:
         self._count = count
 
     def seconds(self) -> tuple[Second, ...]:
-        """Return seconds that no phone has heard before."""
+        """Return new seconds, with random names."""
         return tuple(Second(f"microphone {secrets.token_hex(8)}") for _ in range(self._count))
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
         """Record one second, now.
 
         Returns:
-            float32 (16000, 1), and 16000 samples per second: all that any encoder hears.
+            float32 (16000, 1), and 16000 samples per second: the highest rate of any encoder.
 
         Raises:
             MicrophoneError: The microphone does not work; the message says why.

@@ -1,8 +1,8 @@
 """The whole participant: a task in, an answer out, and all state in its store.
 
 Each answer, its changes and its entry in the ledger reach the store in one transaction before the
-answer is handed out. A phone that is killed at any point goes on from its store: the same task
-again gets the same answer again, and nothing is spent twice.
+answer is returned. A phone that is killed at any point continues from its store: a repeated task
+gets the same answer, and nothing is spent twice.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ LEAST_WAIT = 1.0
 _MEMBERSHIP, _ANSWERED = "membership", "answered"
 """Names of stored values: the phase under way, the last task and its answer."""
 _TOLD = "told of refusal"
-"""Name of the stored value with the phase that the server was last told to be refused."""
+"""Name of the stored value with the phase whose refusal was last reported."""
 
 
 class _Membership(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class _Membership(msgspec.Struct, frozen=True):
     part: str = msgspec.field(default="", name="vote")
     """Part whose secure sum is under way."""
     weight: int = 1
-    """Weight of this phone's part, decided when it joined, by its ledger alone."""
+    """Weight of this phone's part, decided when it joined, from its ledger only."""
 
 
 class Phone(Listener):
@@ -80,10 +80,11 @@ class Phone(Listener):
         encoder: Encoder from sound to embeddings.
         policy: Limits of what this phone agrees to.
         hierarchy: Poll choices and their equivalence classes; by default those of the newest phase,
-            and before the first those of everyday life. Within a phase the phase's own decide which
-            class a choice stands for.
+            and before the first those of everyday life. Within a phase, the phase's own decide the
+            class of a choice.
         random: Source of the noise; anything but the operating system's is for simulations.
-        summation: Summation in place of that of a phase's parameters; for simulations only.
+        summation: Summation to use instead of the one in a phase's parameters; for simulations
+            only.
         clock: Clock of the seconds since 1970; replaced in simulations and tests.
         uptime: Clock of the seconds since the system started; replaced in simulations and tests.
         keep_days: Days after which recordings are forgotten; None keeps them.
@@ -126,14 +127,14 @@ class Phone(Listener):
         keep_days: int | None = KEEP_DAYS,
         voter: Voter | None = None,
     ) -> Self:
-        """Open, or create, the phone that lives in an encrypted file.
+        """Open or create the phone in an encrypted file.
 
         Args:
             path: Path of the file.
             key: 32 secret bytes, from the platform's key store.
             encoder: Encoder from sound to embeddings, the name of a shipped encoder such as
-                "contrast-2", or the path of an encoder file; the default encoder if left out. Under
-                another encoder than before the phone forgets its recordings.
+                "contrast-2", or the path of an encoder file; the default encoder if omitted. If the
+                encoder has changed, the phone forgets its recordings.
             policy: Limits of what this phone agrees to.
             hierarchy: Poll choices and their equivalence classes; by default those of the newest
                 phase, and before the first those of everyday life.
@@ -141,8 +142,11 @@ class Phone(Listener):
             voter: Model that votes in labelling phases; by default the labelled recordings do.
 
         Raises:
+            InvalidInputError: The key or the number of days is invalid.
             WrongKeyError: The file was made under another key.
-            DamagedStoreError: The file is not what a phone wrote.
+            DamagedStoreError: The file is damaged, or not a phone's.
+            NewerStoreError: A newer version of this software wrote the file.
+            StoreUnavailableError: Another process has the file open, or the disk is full.
             DamagedEncoderError: The encoder file is damaged.
             MissingRuntimeError: An encoder file needs LiteRT, which is not installed.
         """
@@ -159,12 +163,12 @@ class Phone(Listener):
 
     @property
     def shortfall(self) -> str:
-        """Recordings or labels that its part in the phase under way lacks; empty if nothing."""
+        """Description of data missing for the phase under way; empty if there is none."""
         member = self._membership()
         return "" if member is None else kind_of(member.parameters).shortfall(self._memory)
 
     def answer(self, task: Task) -> Answer | None:
-        """Answer a task; return None where it asks for nothing.
+        """Answer a task; return None if it needs no answer.
 
         A task that was answered before gets the same answer, and costs nothing.
 
@@ -194,7 +198,7 @@ class Phone(Listener):
     def tell_refusal(self, task: Task, refused: RefusedError, transport: Transport) -> None:
         """Report the rule by which this phone refuses a task, once per phase, if its policy allows.
 
-        If the server does not listen, nothing is lost: the phone reports it when it refuses again.
+        If the server cannot be reached, nothing is lost: the next refusal is reported.
         """
         if not self._policy.tell_refusals:
             return
@@ -221,7 +225,7 @@ class Phone(Listener):
         raise UnexpectedMessageError(f"{type(task).__name__} asks nothing of a phone")
 
     def _begin(self, task: PartTask) -> Answer:
-        """Begin a part of a phase, the first one by joining the phase."""
+        """Begin a part of a phase; join the phase first if this is its first part."""
         parameters: Parameters | None = getattr(task, "parameters", None)
         member = self._member_of(task.phase) if parameters is None else self._join(task, parameters)
         part = member.parameters.plan().part_of(task)
@@ -283,7 +287,7 @@ class Phone(Listener):
     def _answer_sum(
         self, member: _Membership, participant: Participant, task: SumTask
     ) -> SumAnswer:
-        """Answer one round; enter what leaves the phone in it into the ledger first."""
+        """Answer one round; record what it releases in the ledger first."""
         part, current = member.parameters.plan().part(member.part), participant.round
         answer = participant.answer(task)
         if isinstance(part, SecureSum) and part.carries_input(current):
@@ -295,7 +299,7 @@ class Phone(Listener):
         return answer
 
     def _finish(self, ending: Ending) -> None:
-        """Keep what matters of a phase and forget it; another one under way goes on."""
+        """Keep a phase's result and leave the phase; another one under way continues."""
         kind = kind_ending(ending)
         if kind is not None:
             kind.finish(self._memory, ending)
@@ -322,11 +326,11 @@ class Phone(Listener):
             self.leave_phase()
 
     def _adopt_encoder(self) -> None:
-        """Discard what was made with another encoder.
+        """Remove everything that was made with another encoder.
 
-        Embeddings of two encoders do not compare: the old ones, the centroids published for them
-        and a phase that is under way are of no use to anybody. The sound is gone, but sources that
-        still have it may be heard again. Entries of the ledger stay.
+        Embeddings of two encoders are not comparable, so the old ones, the centroids published for
+        them and a phase under way are useless. Sources that still have the sound may be heard
+        again. Entries of the ledger stay.
         """
         name = self._encoder.name.encode()
         before = self._store.get(ENCODER)
@@ -357,7 +361,7 @@ class Phone(Listener):
         return self._calendar.today()
 
     def _record(self, member: _Membership, steps: Collection[str]) -> None:
-        """Write releases to the ledger; the transaction around it ends before the answer leaves."""
+        """Write releases to the ledger, in a transaction that ends before the answer is sent."""
         expenses = tuple(
             expense
             for expense in member.parameters.expenses(member.weight, self._store.count())

@@ -1,8 +1,8 @@
-"""The policy of a phone: it checks every request of a server and refuses by name.
+"""The policy of a phone: it checks every request of a server, and names the rule of a refusal.
 
-A phase whose noise is too small, whose crowd is too thin or whose secure sum is too weak gets no
-answer, whoever asks. The limits and their defaults are published (`earshot_protocol`'s
-`phases.acceptance`), so that operators know before they start a phase what phones refuse.
+A phase with too little noise, too few phones or too weak a secure sum gets no answer. The limits
+and their defaults are public (`earshot_protocol`'s `phases.acceptance`), so that operators know
+before they start a phase what phones refuse.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Policy(Limits):
     """The limits of this phone (see `Limits`), and whether it reports which one was exceeded.
 
     Attributes:
-        tell_refusals: Whether the server is told the name of the rule by which this phone refuses a
+        tell_refusals: Whether the server is sent the name of the rule by which this phone refuses a
             phase, once, and nothing else; so operators learn why their phases fail.
         leaders: Identities (Ed25519 public keys, 32 bytes) of servers that this phone's app lets
             lead sums by two operators.
@@ -37,7 +37,8 @@ class Policy(Limits):
             leader. By default none, so that sums by two operators are refused.
 
     Raises:
-        InvalidParametersError: A limit is negative or not a number.
+        InvalidParametersError: A limit is negative or not a number, or a limit of ε has a δ of 1 or
+            more.
     """
 
     tell_refusals: bool = True
@@ -87,14 +88,14 @@ class Policy(Limits):
         told: bytes,
         now: float,
     ) -> None:
-        """Refuse a sum that differs from the agreed one, or is weaker than this policy demands.
+        """Refuse a sum that differs from the agreed one, or is weaker than this policy requires.
 
         Args:
             parameters: Parameters of the phase, accepted by `check_phase`.
             part: Name of the part that is a sum.
             opening: Task that opens it.
             expected: Parameters of the sum as the phone derives them from the phase.
-            told: Description of the sum, as the phone was told it.
+            told: Bytes that must be the same for all phones of the sum.
             now: Present time by the phone's clock, in seconds since 1970.
 
         Raises:

@@ -66,11 +66,11 @@ class BestOfRuns(LocalClustering):
 
     @property
     def computed(self) -> int:
-        """Least number of runs that are computed, though most count for nothing.
+        """Least number of runs that are computed; most of them do not count.
 
-        The time that a phone takes would tell how many runs its answer is the best of, and the
-        proof needs that secret. This number is exceeded with probability 2^-40, and only then is
-        the time longer.
+        A phone's computing time would otherwise reveal how many runs its answer is the best of,
+        which the proof requires to be secret. Runs exceed this number with probability 2^-40, and
+        only then is the time longer.
         """
         return math.ceil(_SECRET_BITS * math.log(2) / -math.log1p(-1 / self.mechanism.runs))
 

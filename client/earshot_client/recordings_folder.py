@@ -30,20 +30,20 @@ _MOST_NAMED = 5
 
 
 class FolderError(InvalidInputError):
-    """A folder that is missing, holds no sound, or lacks some of what the encoder hears."""
+    """A folder that is missing, has no sound, or has sound at too low a rate for the encoder."""
 
 
 @dataclass(frozen=True)
 class _Place:
     path: Path
     number: int
-    """Whole seconds before the second."""
+    """Number of whole seconds before it in the file."""
 
 
 class RecordingsFolder:
     """The whole seconds of every sound file in a folder and in its sub-folders.
 
-    A second is labelled with the sub-folder's name, or else the file's, where that is a choice of a
+    A second is labelled with the sub-folder's name, or else the file's, if that is a choice of a
     poll; case, numbers at either end and the separators of words do not matter.
 
     Args:
@@ -53,9 +53,9 @@ class RecordingsFolder:
 
     Attributes:
         unread: Sound files of other kinds than those that are read.
-        lost: Sub-folders whose files all are.
-        short: Files that are shorter than a second, so that there is nothing to hear.
-        unreadable: Error of each file that cannot be read, and is left out.
+        lost: Sub-folders that have only such files.
+        short: Files that are shorter than a second, and are left out.
+        unreadable: Error of each file that cannot be read and is left out.
 
     Raises:
         FolderError: There is no such folder, no sound file in it or none of a second that can be
@@ -82,7 +82,7 @@ class RecordingsFolder:
             label = choices.get(_plain(told)) or choices.get(_plain(path.stem))
             name = visible(path.relative_to(folder))
             try:
-                # All of it: only so is it known how long it is, and that it decodes.
+                # Reads all of it, to learn its length and that it decodes.
                 with opened(path) as file:
                     rate, frames = file.rate, sum(map(len, file.seconds()))
             except UnreadableFileError as error:
@@ -123,7 +123,7 @@ class RecordingsFolder:
             float32 (rate, channels) in [-1, 1], and the samples per second.
 
         Raises:
-            UnreadableFileError: The file cannot be read any more.
+            UnreadableFileError: The file can no longer be read.
         """
         place = self._places[second]
         with opened(place.path) as file:
@@ -131,7 +131,7 @@ class RecordingsFolder:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Name the first of some files, and say whether there are more."""
+    """List the first names, with an ellipsis if there are more."""
     return ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
 
 

@@ -1,7 +1,6 @@
-"""Voters on samples that are to be labelled: a model of the app's, or the phone's recordings.
+"""Voters on samples that are to be labelled: an app's model, or the phone's recordings.
 
-Whatever a voter answers, and whether it answers at all, a ballot in a secure sum leaves the phone:
-no voter can cost more than another.
+A ballot in a secure sum leaves the phone whatever a voter answers, so all voters cost the same.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ NEIGHBOURS = 5
 LEAST_LIKENESS = 0.5
 """Cosine below which a recording is not a neighbour, however far apart all of them are."""
 REACH = 3.0
-"""Largest distance of neighbours, as a multiple of the distance from a recording to the one that is
-most like it. A phone that has heard nothing like a sample knows nothing of it, and should not vote:
-many that have not outvote the few that have. In a simulated crowd that knows 34 of 100 pairs of
-phone and sample, 28 to 31 vote so, on points and on sound alike (docs/simulating.md)."""
+"""Largest distance of neighbours, as a multiple of the median distance from a recording to its
+nearest. A phone that has heard nothing like a sample should not vote: such phones would outvote the
+few that have. In a simulated crowd that knows 34 of 100 pairs of phone and sample, 28 to 31 vote
+with this limit, on points as on sound (docs/simulating.md)."""
 _COMPARED = 500
-"""Number of recordings, the newest, from which that distance is taken."""
+"""Number of newest recordings from which that median is computed."""
 
 Points = npt.NDArray[np.float32]
 
 
 class Voter(Protocol):
-    """A model that a phone keeps."""
+    """A model that labels samples."""
 
     @property
     def classes(self) -> Sequence[str]:
-        """Possible answers: classes of environments, or choices that stand for them."""
+        """Possible answers: classes of environments, or their choices."""
 
     def answers(self, samples: Points) -> Sequence[str | None]:
         """Name each sample.
@@ -45,7 +44,7 @@ class Voter(Protocol):
             samples: Samples, float32 (samples, dimensions), unit rows in the encoder's projection.
 
         Returns:
-            One of the voter's classes for each sample; None where it abstains.
+            One of the voter's classes for each sample; None to abstain.
         """
 
 
@@ -71,7 +70,7 @@ class NearestRecordings:
 
         Args:
             points: Recordings, float32 (recordings, dimensions), oldest first.
-            labels: Label of each recording; None where it has none.
+            labels: Label of each recording, or None.
         """
         known = [(place, label) for place, label in enumerate(labels) if label is not None]
         own = points[[place for place, _ in known]]
@@ -83,7 +82,7 @@ class NearestRecordings:
         return tuple(dict.fromkeys(self.labels))
 
     def answers(self, samples: Points) -> list[str | None]:
-        """Name each sample by its nearest recordings; None where none is near."""
+        """Name each sample by its nearest recordings; None if none is near."""
         if not self.labels:
             return [None] * len(samples)
         likeness = _unit(samples) @ _unit(self.points).T
@@ -98,7 +97,7 @@ class NearestRecordings:
 
 
 def _reach(points: Points) -> float:
-    """Return `REACH` times the median distance from a recording to the one most like it."""
+    """Return `REACH` times the median distance from a recording to its nearest."""
     if len(points) < 2:
         return 2.0
     rows = _unit(points)

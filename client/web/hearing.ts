@@ -1,4 +1,6 @@
-/** `earshot-phone/hearing`: what a page needs to hear, and loads when its user first listens. */
+/**
+ * `earshot-phone/hearing`: recording and encoding of sound, to be loaded when a user first listens.
+ */
 
 export { DEFAULT_ENCODER, FileEncoder, shippedEncoder } from "./phone/encoder.ts";
 export { DamagedEncoderError } from "./phone/encoder_file.ts";

@@ -1,4 +1,4 @@
-/** `earshot-phone`: a phone of Earshot for any browser and any app's WebView. */
+/** `earshot-phone`: an Earshot phone for any browser and any app's WebView. */
 
 export { LabelHierarchy } from "./protocol/environments.ts";
 export * from "./protocol/errors.ts";

@@ -156,7 +156,7 @@ def test_programs_get_the_same_as_json_and_in_a_file_of_its_owners(
 
 def test_what_was_never_released_and_where_nobody_lives(tmp_path: Path) -> None:
     folder.opened(tmp_path / "new").close()
-    assert "Nothing was ever released." in run("--data", tmp_path / "new").stdout
+    assert "Nothing has been released." in run("--data", tmp_path / "new").stdout
     seen = run("--data", tmp_path / "nowhere")
     assert (seen.returncode, seen.stdout) == (2, "")
     assert "no phone lives there" in seen.stderr
@@ -216,11 +216,11 @@ def test_the_command_finds_damage_says_what_to_do_and_recovers(data: Path) -> No
     assert "earshot ledger --data FOLDER --recover" in found.stderr
     recovered = run("--data", data, "--recover")
     assert recovered.returncode == 0, recovered.stderr
-    assert "5 entries could be read; what may be missing counts as everything" in recovered.stdout
+    assert "5 entries could be read; lost entries count as infinite cost" in recovered.stdout
     assert "lost entries" in recovered.stdout
     assert "ε ∞" in recovered.stdout
     again = run("--data", data, "--recover", "--json")
-    assert "nothing to recover: all 7 entries are what was written" in again.stderr
+    assert "nothing to recover: all 7 entries are intact" in again.stderr
     standing = json.loads(again.stdout)["standing"]
     assert [(each["epsilon"], each["left"]) for each in standing] == [(None, 0.0)] * 4
 

@@ -51,7 +51,7 @@ def test_a_wheel_says_first_where_the_studies_are(
     assert done.returncode == 2
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith("earshot: studies of papers are in no wheel: ")
+    assert line.startswith("earshot: studies of papers are not in the wheels: ")
     assert "simulations/earshot_studies" in line
 
 

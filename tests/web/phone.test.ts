@@ -714,7 +714,7 @@ test("a browser without one of the curves is named before a code is used", async
         () => phone.visit(),
       ]) {
         await assert.rejects(work(), UnsupportedBrowserError);
-        await assert.rejects(work(), new RegExp(`Chrome 137.* no ${curve} in WebCrypto`));
+        await assert.rejects(work(), new RegExp(`Chrome 137.* lacks ${curve} in WebCrypto`));
       }
       assert.deepEqual([server.requests, (await store.read("")).size], [[], 0]);
     } finally {
@@ -756,7 +756,7 @@ test("a store that another version of the phone wrote is refused as one", async 
     (error: Error) => error,
   );
   assert.equal(refused?.name, "DamagedStoreError");
-  const said = "row 'state' is not what this version writes: a field 'mood' that there is not";
+  const said = "row 'state' is not what this version writes: unknown field 'mood'";
   assert.equal(refused?.message, said);
 });
 

@@ -248,7 +248,7 @@ def test_what_is_no_invitation_is_named_and_a_second_one_changes_nothing(
             server="https://evil.example", invitation="x", leader=bytes(32), helper=bytes([1] * 32)
         )
         page.goto(f"{operators.server.address}/phone/#{strange.fragment()}")
-        expect(page.get_by_role("status")).to_contain_text("takes part already")
+        expect(page.get_by_role("status")).to_contain_text("already takes part")
         await_(lambda: "true" in page.evaluate("localStorage.getItem('earshot-page')"), "enrolling")
         now = json.loads(page.evaluate("localStorage.getItem('earshot-page')"))
         assert now["link"] == json.loads(kept)["link"]
@@ -319,7 +319,7 @@ def test_a_browser_that_lacks_a_curve_is_told_what_it_takes(
         expect(page.get_by_role("status")).to_contain_text(said)
         go(page, "part")
         expect(page.locator("#visit")).to_contain_text(said)
-        expect(page.locator("#visit")).to_contain_text("no Ed25519 in WebCrypto")
+        expect(page.locator("#visit")).to_contain_text("lacks Ed25519 in WebCrypto")
         assert operators.server.operator().phones().enrolled == known
 
 

@@ -33,8 +33,8 @@ FOREIGN = "phone.example"
 SCREENS = ("listen", "heard", "left", "budget", "part", "forget")
 LANGUAGES = ("en-GB", "de-AT")
 KEEPS_NOTHING = {
-    "en-GB": "This browser does not let the page keep anything now.",
-    "de-AT": "Dieser Browser lässt die Seite gerade nichts behalten.",
+    "en-GB": "This browser does not let the page store anything at the moment.",
+    "de-AT": "Dieser Browser lässt die Seite gerade nichts speichern.",
 }
 
 expect.set_options(timeout=60_000)
@@ -233,7 +233,7 @@ def test_a_browser_that_refuses_files_is_named_until_it_does_not(
         in_worker(page, refusing)
         joined(page, usual.link)
         everywhere(page, KEEPS_NOTHING["en-GB"])
-        expect(page.get_by_text("You take part.")).to_have_count(0)
+        expect(page.get_by_text("You are taking part.")).to_have_count(0)
         page.evaluate("new BroadcastChannel('test').postMessage(null)")
         page.get_by_role("button", name="Try again").click()
         no_trouble(page)
@@ -465,7 +465,7 @@ def test_a_sound_that_comes_after_everything_is_forgotten_is_not_kept(
     [
         ("worker.js", None, "A part of this page did not load, or does not work."),
         ("contrast-2.tflite", None, "A part of this page did not load, or does not work."),
-        ("contrast-2.tflite", 503, "The encoder did not arrive whole."),
+        ("contrast-2.tflite", 503, "The file that turns sound into numbers did not arrive intact."),
     ],
 )
 def test_what_did_not_load_is_asked_for_again(
@@ -533,7 +533,7 @@ def test_a_page_whose_beginning_did_not_load_says_what_to_do(
     with opened(chromium) as page:
         failed = once(page, f"**/page/{file}")
         page.goto(usual.link)
-        expect(page.get_by_text("If this stays, load the page again.")).to_be_visible()
+        expect(page.get_by_text("If this message stays, reload the page.")).to_be_visible()
         expect(page.get_by_text("laden Sie die Seite neu")).to_be_visible()
         assert len(failed) == 1
         page.reload()
@@ -610,7 +610,7 @@ def test_small_mistakes_of_links_and_scripts_are_said_and_change_no_screen(
             expect(page.get_by_text("This is not an invitation")).to_be_visible()
         joined(page, f"{usual.page}#{usual.link.partition('#')[2]}")
         # It stays, though the screen is a new one.
-        expect(page.get_by_role("status")).to_contain_text("You take part.")
+        expect(page.get_by_role("status")).to_contain_text("You are taking part.")
         go(page, "budget")
         page.keyboard.press("Tab")
         page.locator(".skip").press("Enter")

@@ -17,13 +17,13 @@ from earshot_protocol.errors import InvalidInputError
 
 _STORE, _KEY = "phone.db", "phone.key"
 _LIMITS = "limits"
-"""Name of the value that holds the limits with which the phone last went to a server."""
+"""Name of the stored value with the limits of the phone's last visits to a server."""
 
 
 def opened(data: Path) -> EncryptedStore:
-    """Open the store in the folder, made if there is none."""
+    """Open the store in the folder; make both if they do not exist."""
     try:
-        for folder in (*reversed(data.parents), data):  # `parents` would be as open as the umask is
+        for folder in (*reversed(data.parents), data):  # `parents` would follow the umask
             if not folder.exists():
                 folder.mkdir(mode=0o700, exist_ok=True)
         if not data.is_dir():
@@ -40,7 +40,7 @@ def existing(data: Path) -> tuple[Path, bytes]:
     """Return the phone's file in the folder, and its key.
 
     Raises:
-        InvalidInputError: No phone lives there.
+        InvalidInputError: There is no phone in the folder.
     """
     path = data / _STORE
     if not path.is_file():
@@ -61,7 +61,7 @@ def keep_limits(store: Store, policy: Policy) -> None:
 
 
 def limits(store: Store) -> Policy:
-    """Return the limits with which the phone last went to a server; before, the default ones."""
+    """Return the limits of the phone's last visits to a server; before the first, the default."""
     saved = store.get(_LIMITS)
     if saved is None:
         return Policy()

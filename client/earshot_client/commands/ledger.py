@@ -32,17 +32,17 @@ def ledger(
     export: Path | None = None,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Show what a phone has released and when, what each release cost, and what is left.
+    """Show a phone's releases with their days and costs, and the budget left.
 
-    Costs are per recording and for the phone as a whole. The limits are those with which the phone
-    last went to a server.
+    Costs are per recording and for the phone as a whole. The limits are those of the phone's last
+    visits to a server.
 
     Args:
         data: The phone's folder, the --data of `earshot phone`.
-        recover: Keep what can be read of the phone's file if it is damaged, and count the rest of
-            the ledger as everything.
-        export: New file for all of it, as JSON, for its owner only.
-        as_json: Print it as one JSON object, and nothing else.
+        recover: Repair a damaged file: keep what can be read, and count the lost part of the ledger
+            as infinite cost.
+        export: New file for the statement as JSON, readable by its owner only.
+        as_json: Print the statement as one JSON object, and nothing else.
     """
     path, key = folder.existing(data)
     if recover:
@@ -65,13 +65,13 @@ def ledger(
 
 def _said(recovery: Recovery) -> str:
     if not recovery.lost:
-        return f"nothing to recover: all {recovery.kept} entries are what was written"
+        return f"nothing to recover: all {recovery.kept} entries are intact"
     said = (
-        f"{recovery.kept} entries could be read; what may be missing counts as everything, so no "
-        "budget holds a further release"
+        f"{recovery.kept} entries could be read; lost entries count as infinite cost, so no budget "
+        "allows a further release"
     )
     if recovery.aside is not None:
-        said += f". The file could not be opened any more: it is now {recovery.aside}"
+        said += f". The damaged file could not be opened; it is now {recovery.aside}"
     return said
 
 

@@ -85,15 +85,15 @@ def phone(
         str | None,
         Parameter(
             help=f"Shipped encoder by its name ({', '.join(SHIPPED_ENCODERS)}), or an encoder file "
-            f"of `earshot train`, in place of {DEFAULT_ENCODER}; ./NAME for a file that is called "
-            "like a shipped one."
+            f"of `earshot train`, instead of {DEFAULT_ENCODER}; ./NAME for a file with the name of "
+            "a shipped one."
         ),
     ] = None,
     keep_days: int = KEEP_DAYS,
     limit: Annotated[
         dict[str, float] | None,
         Parameter(
-            help="Limit of this phone in place of the default one, as --limit.least-phones 50: "
+            help="Limit of this phone instead of the default, such as --limit.least-phones 50: "
             f"{', '.join(_written(name) for name in _LIMITS)}."
         ),
     ] = None,
@@ -110,35 +110,35 @@ def phone(
     ledger: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Run a phone: it hears, enrols, and takes part when it is told; what it keeps is encrypted.
+    """Run a phone: it hears, enrols and takes part in phases; its data is encrypted.
 
     Args:
-        data: The phone's folder: what it keeps, encrypted, and the key to it.
+        data: The phone's folder, with its encrypted data and the key to them.
         server: URL of the server.
         invitation: Code with which a new phone enrols.
         hear: Folder of CLASS/NAME or of plain files, .au, .flac, .mp3, .ogg or .wav, to hear
             once.
         microphone: Hear with this machine's microphone.
-        recordings: Most seconds of sound that the phone keeps, drawn at random.
-        seed: Seed of the choice which seconds are heard and labelled, and of nothing else.
+        recordings: Most seconds of sound to keep, drawn at random.
+        seed: Seed for choosing the seconds that are heard and labelled, and for nothing else.
         labelled: Fraction of recordings with a label.
-        ask: Ask for labels, instead of reading file names.
+        ask: Ask for labels instead of taking them from file names.
         labels: Labels, separated by commas (a,b,c), instead of everyday environments.
         keep_days: Days after which a recording is forgotten.
-        per_recording: Take part in phases that protect single recordings and not the phone,
-            whatever they cost it, such as phases that cluster on each phone. A limit of the
-            phone's own privacy that is given with --limit still holds.
-        any_delta: Take part even if a phase's δ is 1/phones or more, a risk to one of its phones.
-        tell_refusals: Tell the server by which rule a phase is refused.
+        per_recording: Take part in phases that protect single recordings but not the phone as a
+            whole, at any cost to it, such as phases that cluster on each phone. Limits on the
+            phone's own privacy that are set by --limit still hold.
+        any_delta: Take part even if a phase's δ is 1/phones or more, which may expose a phone.
+        tell_refusals: Report to the server which rule refused a phase.
         leader_key: Key by which the server leads sums by two operators, 64 hexadecimal digits.
         helper_key: Key of the helper in such sums, which another organization runs. Without both
             keys, phases by two operators are refused.
         hours: Hours in which to take part, such as 22-6; by default always.
         poll: Longest pause between requests, in seconds.
-        until_result: End when a phase has ended.
+        until_result: Exit when a phase has ended.
         once: Visit the server once.
-        leave: Un-enrol: the server forgets this phone; then end.
-        ledger: Show everything that this phone has released, and end.
+        leave: Un-enrol, so that the server forgets this phone, and exit.
+        ledger: Show everything that this phone has released, and exit.
         as_json: Print one JSON object at the end, and nothing else.
     """
     _refuse_contradictions(
@@ -212,9 +212,9 @@ def phone(
 
 
 _ENDS = ("--ledger", "--leave")
-"""Options that do one thing and end, without hearing or visiting anything."""
+"""Options that do one thing and exit, without hearing or taking part."""
 _HEARD = ("--ask", "--recordings", "--labelled", "--seed")
-"""Options that say which of what is heard is kept and labelled."""
+"""Options that choose which recordings are kept and labelled."""
 
 
 def _refuse_contradictions(options: Mapping[str, bool]) -> None:
@@ -227,14 +227,14 @@ def _refuse_contradictions(options: Mapping[str, bool]) -> None:
     end = next((name for name in _ENDS if name in given), None)
     if end is not None and len(given) > 1:
         others = [name for name in given if name != end]
-        raise InvalidInputError(f"{end} ends at once: leave out {', '.join(others)}")
+        raise InvalidInputError(f"{end} runs alone: leave out {', '.join(others)}")
     for one, other in (("--hear", "--microphone"), ("--once", "--until-result")):
         if {one, other} <= set(given):
             raise InvalidInputError(f"{one} and {other}: give one of them")
     unheard = [name for name in _HEARD if name in given]
     if unheard and not {"--hear", "--microphone"} & set(given):
         raise InvalidInputError(
-            f"{', '.join(unheard)}: for what is heard; add --hear FOLDER or --microphone"
+            f"{', '.join(unheard)}: only for new recordings; add --hear FOLDER or --microphone"
         )
 
 
@@ -299,7 +299,7 @@ def _sources(
 
 
 def _asked(reference: Phone, termination: Termination) -> Callable[[Second], str | None]:
-    """Ask on the terminal what a recording is, until the answer is a choice, or nothing."""
+    """Ask on the terminal for a recording's label, until the answer is a choice or empty."""
     poll, hierarchy = reference.poll, reference.hierarchy
 
     def ask(second: Second) -> str | None:
@@ -329,7 +329,7 @@ def _answer(question: str) -> str:
 
 @dataclass
 class _Day:
-    """Course of a phone from its start to its end."""
+    """Run of a phone from its start to its end."""
 
     client: Client
     report: Report

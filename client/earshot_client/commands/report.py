@@ -17,7 +17,7 @@ class Report:
 
     Args:
         phone: Phone that the report is about.
-        as_json: Whether a JSON object is all that goes to standard output.
+        as_json: Whether standard output gets one JSON object and nothing else.
     """
 
     def __init__(self, phone: Phone, as_json: bool) -> None:
@@ -33,7 +33,7 @@ class Report:
         self._last = line
 
     def end(self, ending: dict[str, Any]) -> None:
-        """Say how a phase ended, given in plain types."""
+        """Print how a phase ended, given in plain types."""
         self._ending = ending
         self.say(f"phase over: {ending['type']}: {_outcome(ending)}")
 
@@ -51,7 +51,7 @@ class Report:
             print(json.dumps(summary, ensure_ascii=False), flush=True)
 
     def ledger(self, limits: Limits) -> None:
-        """Print every release that the phone ever made, beside its limits."""
+        """Print every release of the phone, and its budgets."""
         if self._as_json:
             self.finish()
             return
@@ -65,7 +65,7 @@ class Report:
 
 
 def _outcome(ending: dict[str, Any]) -> str:
-    """Return a sentence on a phase's outcome, also where nothing stands clear of the noise."""
+    """Return a sentence on a phase's outcome, even if nothing stands clear of the noise."""
     if "reason" in ending:
         return str(ending["reason"])
     if "environments" in ending:

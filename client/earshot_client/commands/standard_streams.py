@@ -1,7 +1,7 @@
 """Standard streams that may be closed, full, read in part, or in a legacy encoding.
 
-What cannot be written never ends a command in a traceback, nor before its work is done. Only where
-the reader of standard output has gone does a command end at once, in silence, as other tools do.
+Failed writes cause no traceback, and do not end a command before its work is done. Only if the
+reader of standard output has gone does a command end immediately and silently, as other tools do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Output(io.FileIO):
 
     Args:
         number: File descriptor of the stream; it stays open.
-        ends: Whether the process ends once nobody reads the stream any more.
+        ends: Whether the process ends once the reader of the stream has gone.
     """
 
     def __init__(self, number: int, ends: bool) -> None:
@@ -52,14 +52,14 @@ class _Output(io.FileIO):
         if self.unread:
             return len(content)
         try:
-            # None where somebody who shares the stream does not want to wait for its reader.
+            # None if another process has made the shared stream non-blocking.
             while (written := super().write(content)) is None:
                 select.select([], [self], [])
             return written
         except OSError as error:  # a full disk may have room again
             self.failure = error
         if self.unread and self._ends:
-            sys.exit(UNREAD)  # no OSError: a command would take that for one of its own files
+            sys.exit(UNREAD)  # not an OSError, which a command would attribute to its own files
         return len(content)
 
 
@@ -81,7 +81,7 @@ def run(command: Callable[[], None]) -> NoReturn:
     except SystemExit as end:
         status = end.code
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # who asks twice does not wait for threads
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C does not wait for threads
         status = INTERRUPTED
     sys.stdout.flush()
     if output is not None and output.failure is not None and not status:
@@ -105,13 +105,13 @@ def _taken(stream: TextIO, ends: bool) -> tuple[TextIO, _Output | None]:
 
     Args:
         stream: Standard output or error.
-        ends: Whether the process ends once nobody reads it any more.
+        ends: Whether the process ends once its reader has gone.
     """
     try:
         output = _Output(stream.fileno(), ends)
     except OSError:
         return stream, None
-    # Unbuffered is line by line: Python's own way without a buffer loses ends of long texts.
+    # Unbuffered means line by line: Python's unbuffered writes lose the ends of long texts.
     lines = stream.isatty() or getattr(stream, "write_through", False) or not ends
     text = io.TextIOWrapper(
         io.BufferedWriter(output), stream.encoding, _ESCAPES, line_buffering=lines

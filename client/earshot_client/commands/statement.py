@@ -18,25 +18,24 @@ _HEADS = ("day (UTC)", "phase", "what was released", "how", "per recording", "pe
 
 
 def lines(ledger: Ledger, limits: Limits, today: date) -> list[str]:
-    """Return a table of all releases, and how the phone stands with its budgets."""
+    """Return a table of all releases, and the phone's standing with its budgets."""
     rows = _rows(ledger)
     if not rows:
-        return ["Nothing was ever released.", "", *_standing(limits.standing(ledger, today))]
+        return ["Nothing has been released.", "", *_standing(limits.standing(ledger, today))]
     return [
         *_aligned([_HEADS, *rows]),
         "",
         *_standing(limits.standing(ledger, today)),
         "",
-        "ε and δ bound how much better anyone can tell, from all that was released, whether one",
-        "recording was there, or what the phone as a whole put in: below 1 little, above 10 nearly",
-        "all. A total is what all releases come to together. Every ε holds with the δ beside it:",
-        "at a larger δ the same releases have a smaller ε, so what was spent ever, or in a year,",
-        "may have a smaller ε than a part of it has.",
+        "ε and δ bound how much the releases reveal about a single recording, or about everything",
+        "that the phone contributed: an ε below 1 allows little, one above 10 almost everything.",
+        "Totals are the joint cost of all releases. Each ε holds at the δ beside it. At a larger δ",
+        "the same releases have a smaller ε, so a total may be smaller than one of its parts.",
     ]
 
 
 def plain(ledger: Ledger, limits: Limits, today: date) -> dict[str, Any]:
-    """Return the statement in plain types; what is infinite, or without limit, is null."""
+    """Return the statement in plain types; infinite values and missing limits are null."""
     values = {
         "entries": ledger.export(),
         "standing": [

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: a phone ends where it waits, and never in the middle of a change."""
+"""SIGTERM and SIGINT: a phone ends where it waits, never in the middle of a change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from earshot_client.hearing import Second, Source
 from earshot_client.transport.http import HttpTransport
 
 
-# Nothing is wrong, so it is not an Exception that somebody may catch.
+# Not an Exception, so that error handlers do not catch it.
 class Terminated(BaseException):
     """This process was asked to end."""
 

@@ -1,4 +1,4 @@
-"""A phone's common work in all phases that publish named centroids."""
+"""Parts of a phone's work common to all phases that publish named centroids."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def keep(memory: Memory, result: NamedCentroids) -> None:
 
 
 def compares(memory: Memory, result: NamedCentroids) -> bool:
-    """Return whether named centroids are among embeddings of this phone's encoder.
+    """Return whether named centroids are of this phone's encoder.
 
-    All phones are told of a result: centroids of another encoder name nothing that this one hears.
+    Results are sent to all phones; centroids of another encoder are of no use to this one.
 
     Raises:
-        UnexpectedMessageError: The centroids are among them, but make no sense.
+        UnexpectedMessageError: They are, but the result is inconsistent.
     """
     if result.encoder != memory.encoder.name:
         return False

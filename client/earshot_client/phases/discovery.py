@@ -27,7 +27,7 @@ from earshot_protocol.voting.vectors import bounded, counted, quantized
 
 def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> Input:
     """Return the heard unit vectors added up by cell, over the norm of the counts by cell."""
-    # What the last sum cannot have is refused before the first costs anything.
+    # Invalid rows of the last sum are refused before the first sum costs anything.
     _checked_rows(memory, parameters)
     centroids = _centroids(parameters, task)
     points, _ = memory.points(parameters.dimensions)
@@ -56,7 +56,7 @@ def _labels(memory: Memory, parameters: DiscoveryParameters, task: SumLabels) ->
 def _kinds(
     parameters: DiscoveryParameters, task: SumLabels, steps: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int64]:
-    """Return the kind of sound of each recording, that of its cell; 0 where rows are whole."""
+    """Return the kind of sound of each recording, that of its cell; 0 if there is one kind."""
     if parameters.kinds == 1:
         return np.zeros(len(steps), dtype=np.int64)
     centroids, kinds = _centroids(parameters, task), np.array(task.kinds, dtype=np.int64)
@@ -75,8 +75,8 @@ def _members(
 
     Where choices have rows, every recording counts twice, under its label and under its choice. If
     it has none, it counts under its label alone: such counts follow the rows of the sum, and have
-    no sum of vectors. So a recording always adds as much to the norm, without which the bound on
-    what it moves would not hold (docs/privacy.md).
+    no sum of vectors. So every recording adds the same to the norm, which the bound on sensitivity
+    requires (docs/privacy.md).
     """
     names = rows_of(memory.agreed)
     number = {name: row for row, name in enumerate(names)}
@@ -95,7 +95,7 @@ def _members(
 
 
 def _checked_rows(memory: Memory, parameters: DiscoveryParameters) -> int:
-    """Return the rows of the sum of labels; refuse a phase whose rows stand for nothing."""
+    """Return the number of rows of the sum of labels; refuse one that does not fit the labels."""
     labels, all_rows = len(parameters.labels), len(rows_of(memory.agreed))
     if parameters.rows not in (labels, all_rows):
         raise RefusedError(
@@ -109,7 +109,7 @@ def _checked_rows(memory: Memory, parameters: DiscoveryParameters) -> int:
 def _centroids(
     parameters: DiscoveryParameters, task: SumCells | SumLabels
 ) -> npt.NDArray[np.float32]:
-    """Return the centroids of the cells: the start centroids, or those that the sum before gave."""
+    """Return the centroids of the cells: the start centroids, or those of the previous sum."""
     if task.parameters is not None:
         return parameters.start.centroids()
     if task.centroids is None:
@@ -118,7 +118,7 @@ def _centroids(
 
 
 def _keep(memory: Memory, result: Discovered) -> None:
-    """Keep the prototypes, by which the phone names scenes, if all that is told of them fits."""
+    """Keep the prototypes, by which the phone names scenes; refuse an inconsistent result."""
     if shared.compares(memory, result):
         _check_fit(result)
         memory.keep_result(result)
@@ -128,7 +128,7 @@ def _check_fit(result: Discovered) -> None:
     """Refuse a result whose parts contradict each other.
 
     Raises:
-        UnexpectedMessageError: They do; the message says which.
+        UnexpectedMessageError: The parts contradict each other; the message says which.
     """
     cells = result.cells.array()
     for name, count, needed in (

@@ -21,11 +21,11 @@ Contribute = Callable[[Memory, Any, Any], Input | ReleaseAnswer]
 
 
 def _nothing(memory: Memory, what: Any) -> None:
-    """Check nothing, or keep nothing."""
+    """Do nothing."""
 
 
 def _nothing_used_up(memory: Memory) -> None:
-    """Use nothing up: any recording may be released again, at its price."""
+    """Do nothing: any recording may be released again, at its cost."""
 
 
 def _unheard(memory: Memory) -> str:
@@ -40,15 +40,15 @@ class PhoneKind:
     Attributes:
         kind: Kind of phase on the wire.
         contribute: For each task that begins a part, the function that makes the input of its sum,
-            or the answer that the phone made private itself.
+            or an answer that is private already.
         describe: Function that puts an ending into plain types, for the phone's user.
         released: Function that notes what a release has used up, in the transaction in which it is
             entered into the ledger.
         check: Function that refuses parameters that do not suit this phone, beyond what its policy
             refuses for every kind; raises `RefusedError`.
         finish: Function that keeps what the phone needs of the ending; raises
-            `UnexpectedMessageError` if that makes no sense.
-        shortfall: Function that says what the phone's part lacks, for its user; empty if nothing.
+            `UnexpectedMessageError` if the ending is inconsistent.
+        shortfall: Function that describes missing data, for the user; empty if there is none.
     """
 
     kind: Kind

@@ -1,6 +1,6 @@
 """A phone's part in a labelling phase: its votes on public samples, and its agreement.
 
-The phone weighs them itself (`earshot_client.phone`).
+`earshot_client.phone` applies the weight.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _agreement(memory: Memory, parameters: LabellingParameters, task: CheckLabel
 
 
 def _answers(memory: Memory, parameters: LabellingParameters) -> npt.NDArray[np.int64]:
-    """Return the label of each sample, int64 (samples,); `NONE` where the voter has none."""
+    """Return the label of each sample, int64 (samples,); `NONE` if the voter abstains."""
     answers = asked(_voter(memory, parameters), parameters.samples.array())
     names = parameters.labels
     return np.array(
@@ -66,7 +66,7 @@ def _keep(memory: Memory, result: Labelled) -> None:
 
 
 def _shortfall(memory: Memory) -> str:
-    """Say what the votes lack: the model, or the recordings, may be about something else."""
+    """Describe missing votes: the model or the recordings may know none of the phase's labels."""
     if memory.voter is None:
         return memory.shortfall()
     classes = tuple(memory.voter.classes)

@@ -33,14 +33,14 @@ _MOST_NAMED = 12
 
 @dataclass(frozen=True)
 class Memory:
-    """Everything that a phone knows.
+    """A phone's state and settings, as phases use them.
 
     Attributes:
         store: Store that keeps everything.
         encoder: Encoder from sound to embeddings.
         fixed: Hierarchy that the app's polls show; None if they show that of the newest phase.
         random: Source of the noise.
-        voter: Model of the app that labels samples; with None, the labelled recordings do.
+        voter: The app's model that labels samples; with None, the labelled recordings do.
     """
 
     store: Store
@@ -69,8 +69,7 @@ class Memory:
     def check_choice(self, choice: str) -> None:
         """Refuse a choice that neither the present polls nor those before the first phase offer.
 
-        An app may show the everyday choices whatever a phase asks for; that is not the app's
-        mistake.
+        An app may always offer the everyday choices, whatever a phase asks for.
 
         Raises:
             UnknownLabelError: The choice is unknown; the message says what is offered now.
@@ -109,7 +108,7 @@ class Memory:
 
     @property
     def places(self) -> Places | None:
-        """Places by which scenes are named; None before the first result."""
+        """Places that name scenes; None before the first result."""
         return together(self.result, self.labelled)
 
     def points(self, dimensions: int) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
@@ -120,11 +119,11 @@ class Memory:
         return self.encoder.project(embeddings, dimensions), choices
 
     def classes_of(self, choices: Iterable[str | None]) -> list[str | None]:
-        """Return, for each choice, the class of the newest phase that it stands for; None if none.
+        """Return each choice's class in the newest phase; None if it has none.
 
-        A choice that the phase does not know stands for the phase's class of the same name as the
-        one that it has in polls here. If a choice stopped the phone from answering, its silence
-        would tell of that one recording.
+        A choice unknown to the phase belongs to the phase's class with the name of its class in the
+        phone's own polls. No choice may stop the phone from answering, since its silence would
+        reveal that one recording.
         """
         agreed, usual, choices = self.agreed, self._usual, tuple(choices)
         classes = {
@@ -134,7 +133,7 @@ class Memory:
         return [classes[choice] for choice in choices]
 
     def shortfall(self) -> str:
-        """Return what the part in the newest phase lacks, for the user; empty if nothing."""
+        """Describe missing data for the newest phase, for the user; empty if there is none."""
         choices = self.store.recordings()[1]
         if not choices:
             return "takes part without recordings"
@@ -151,7 +150,7 @@ class Memory:
         return ""
 
 
-# All phones of a simulation agree on the same.
+# Cached, since all phones of a simulation share one hierarchy.
 @functools.lru_cache(maxsize=4)
 def _hierarchy(saved: bytes) -> LabelHierarchy:
     return LabelHierarchy(dict(msgspec.msgpack.decode(saved, type=_Groups)))

@@ -20,9 +20,9 @@ _COUNTING = "counting"
 def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountContacts) -> Input:
     """Count the newest contacts of the window in the environments of their labels or sounds.
 
-    A sound is named by the phase's places alone, whatever result this phone was told of: all phones
-    of the sum have the same places, or it opens nothing. Contacts that a histogram has counted, and
-    those of no environment that is asked for, are left for another one.
+    Sound is named by the phase's places only, never by other results, so that all phones of a sum
+    use the same places. Contacts that a histogram has counted, and those of other environments, are
+    left for another phase.
     """
     names = parameters.labels
     countable = [
@@ -39,7 +39,7 @@ def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountConta
 
 
 def _count(memory: Memory) -> None:
-    """Mark recordings as counted, even if the phase fails now, so that none counts twice."""
+    """Mark recordings as counted, even if the phase fails later, so that none counts twice."""
     saved = memory.store.get(_COUNTING)
     if saved is not None:
         memory.store.mark_counted(msgspec.msgpack.decode(saved, type=list[int]))

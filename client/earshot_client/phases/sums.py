@@ -1,7 +1,7 @@
 """A phone's secure sums in its store: the secrets of the current one, and a list of all begun.
 
-An abandoned sum would leave private keys, shares and the phone's input in the store, where a later
-thief finds them. So its secrets are kept for a bounded time.
+An abandoned sum would leave private keys, shares and the phone's input in the store, exposed to a
+later theft. So its secrets are kept for a limited time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from earshot_protocol.errors import RefusedError
 from earshot_protocol.rules import Rule
 
 KEEP_DAYS = 30
-"""Days without news from the server after which a sum is over for its phone."""
+"""Days without a message from the server after which a phone abandons a sum."""
 
 _SECRETS, _SINCE = "sum", "sum since"
 """Names of the stored values: the sum under way, and the day of its newest round."""
@@ -27,7 +27,7 @@ class Sums:
 
     Args:
         store: Store of the phone.
-        calendar: Calendar of the present day, whatever the phone's clock says.
+        calendar: Calendar of the present day.
     """
 
     def __init__(self, store: Store, calendar: Calendar) -> None:
@@ -38,7 +38,7 @@ class Sums:
         """Note that this sum was begun.
 
         Raises:
-            RefusedError: The sum was begun before, and has had this phone's keys.
+            RefusedError: The sum was begun before, with this phone's keys.
         """
         begun = self._store.get(_BEGUN) or b""
         if sum_id in (begun[at : at + len(sum_id)] for at in range(0, len(begun), len(sum_id))):
@@ -62,9 +62,9 @@ class Sums:
 
     @property
     def expired(self) -> bool:
-        """Whether the sum under way has waited for as long as its secrets are kept.
+        """Whether the secrets of the sum under way have been kept for long enough.
 
-        A sum whose day is unknown, or is still to come (a clock was wrong), waits from today on.
+        A sum whose day is unknown or in the future (a clock was wrong) waits from today on.
         """
         if self.secrets is None:
             return False

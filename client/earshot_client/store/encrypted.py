@@ -1,7 +1,7 @@
 """A store in one encrypted file: its content and how it is read.
 
-`SealedFile` says what a thief of the file sees. Every sealed recording has the same length, whether
-and however it is labelled, and whenever it was made.
+`SealedFile` documents what the file reveals. Every sealed recording has the same length, whatever
+its label and its day.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EncryptedStore(Store):
 
     The file is made if it does not exist, readable by its owner only, and is read and checked whole
     when it is opened. While it is open it cannot be opened again; the threads of this process may
-    share it, and it keeps them apart.
+    share it, and it runs their calls one at a time.
 
     Args:
         path: Path of the file.
@@ -43,10 +43,9 @@ class EncryptedStore(Store):
         dimensions: Dimensions of the embeddings; for an existing file, those it was made with.
 
     Raises:
-        InvalidInputError: The key or the dimensions do not fit.
+        InvalidInputError: The key or the dimensions are invalid, or the file has other dimensions.
         WrongKeyError: The file was made with another key.
-        LostLedgerError: The file, or a row of it, is not what was written; the message says how to
-            recover.
+        LostLedgerError: The file, or a row of it, is damaged; the message says how to recover.
         NewerStoreError: A newer version of this software wrote the file.
         StoreUnavailableError: The file is in use, or cannot be read and written.
     """
@@ -70,7 +69,7 @@ class EncryptedStore(Store):
     def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
         row = RecordingRow(checked_embedding(embedding, self._dimensions), day)
         with self.transaction():
-            # The number is part of what is sealed, and SQLite gives it with the insertion.
+            # The number is part of what is sealed, and SQLite assigns it on insertion.
             ((number,),) = self._file.rows(
                 "INSERT INTO recordings (sealed) VALUES (x'') RETURNING id"
             )
@@ -200,7 +199,7 @@ def begin_ledger(file: SealedFile) -> None:
 
 
 def put_ledger_length(file: SealedFile, length: int) -> None:
-    """Keep the number of the ledger's entries, lest missing newest ones go unnoticed."""
+    """Store the number of the ledger's entries, so that missing newest ones are noticed."""
     sealed = file.seal("ledger_length", 1, pack_count(length))
     file.rows("INSERT OR REPLACE INTO ledger_length VALUES (1, ?)", sealed)
 

@@ -1,4 +1,4 @@
-"""Interface of the store that keeps a phone's things, and what can be wrong with it."""
+"""Interface of a phone's store, and its errors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LARGEST_NAME = 64
 """Most characters in a choice or in a value's name."""
 
 ENCODER = "encoder"
-"""Name of the stored value with the encoder whose embeddings the recordings are."""
+"""Name of the stored value with the name of the recordings' encoder."""
 
 HEARD = "heard"
-"""Name of the stored value with the seconds of its sources that the phone has heard."""
+"""Name of the stored value with the seconds that the phone has heard from its sources."""
 
 
 class WrongKeyError(LocalError):
@@ -30,11 +30,11 @@ class WrongKeyError(LocalError):
 
 
 class DamagedStoreError(LocalError):
-    """A store, or a row of it, that is not what was written."""
+    """A damaged store, or a damaged row of it."""
 
 
 class LostLedgerError(DamagedStoreError, DamagedLedgerError):
-    """A store whose ledger, or the file that holds it, is not what was written.
+    """A store whose ledger, or whose file, is damaged.
 
     A phone without its ledger releases nothing.
     """
@@ -43,7 +43,7 @@ class LostLedgerError(DamagedStoreError, DamagedLedgerError):
         super().__init__(
             f"{damage}. Without its ledger this phone releases nothing; `earshot ledger --data "
             "FOLDER --recover`, or `recover_ledger` in an app, keeps what can still be read and "
-            "counts the rest as everything"
+            "counts the rest as infinite cost"
         )
 
 
@@ -57,13 +57,13 @@ class StoreUnavailableError(LocalError):
 
 @dataclass(frozen=True)
 class Recording:
-    """Facts about a recording besides its embedding.
+    """A recording, without its embedding.
 
     Attributes:
         number: Number of the recording, never used again.
-        day: Day on which it was made, in UTC; None if it is unknown. Nothing finer is kept: it is
-            what an exposure window tells of a contact, and days are what statistics ask for.
-        choice: Choice of the user, in a poll; None if nobody labelled it.
+        day: Day on which it was made, in UTC; None if it is unknown. Nothing finer is kept:
+            exposure windows have days, and statistics need no more.
+        choice: Choice of the user in a poll; None without a label.
         counted: Whether a histogram of contacts that left this phone has counted it.
     """
 
@@ -74,16 +74,15 @@ class Recording:
 
     @property
     def labelled(self) -> bool:
-        """Whether the user said what the recording is."""
+        """Whether the recording has a label."""
         return self.choice is not None
 
 
 class Store(Protocol):
-    """Keeper of a phone's things; one thread at a time may use it.
+    """Store of a phone's data, for one thread at a time.
 
-    Every change is all or nothing and durable when its method returns. A method that reads
-    something else than was written raises DamagedStoreError, and after `close` every method
-    WrongStateError.
+    Every change is all or nothing and durable when its method returns. A method that reads damaged
+    data raises DamagedStoreError; after `close` every method raises WrongStateError.
     """
 
     def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
@@ -119,10 +118,10 @@ class Store(Protocol):
         """Count the recordings."""
 
     def descriptions(self) -> tuple[Recording, ...]:
-        """Return facts about all recordings besides their embeddings, in the same order."""
+        """Return all recordings without their embeddings, in the same order."""
 
     def mark_counted(self, recordings: Iterable[int]) -> None:
-        """Note that a histogram has counted these; those that were forgotten are left out."""
+        """Mark recordings as counted by a histogram; forgotten ones are ignored."""
 
     def forget(self, recording: int) -> None:
         """Remove a recording and its choice for good.
@@ -138,7 +137,7 @@ class Store(Protocol):
         """Return a named value; None if there is none."""
 
     def put(self, name: str, value: bytes) -> None:
-        """Keep a value under a name, in place of the one before.
+        """Store a value under a name; it replaces the one before.
 
         Raises:
             InvalidInputError: The name is empty or longer than 64 characters.
@@ -156,7 +155,7 @@ class Store(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """Make all changes of a `with` block one change: at its end, or not at all if it raises.
 
-        Blocks may be nested: an inner block that raises takes back its own changes.
+        Blocks may be nested: an inner block that raises undoes its own changes.
         """
 
     def close(self) -> None:
@@ -168,7 +167,7 @@ class Store(Protocol):
 
 
 def checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-    """Return one finite row of `dimensions` numbers as float32; refuse anything else by name."""
+    """Return one finite row of `dimensions` numbers as float32; refuse anything else."""
     row = as_float32(embedding)
     if row.shape != (dimensions,) or not np.isfinite(row).all():
         raise InvalidInputError(

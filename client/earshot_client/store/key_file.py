@@ -1,7 +1,7 @@
-"""A secret key in a file of its own, which stands in for a platform's key store.
+"""A secret key in a file of its own, for machines without a key store.
 
 An app on a phone keeps the key where only the phone's hardware reads it (Android's Keystore,
-Apple's Keychain); on a machine without one, a file that only its owner can read must do.
+Apple's Keychain); other machines use a file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def key_in(path: Path, may_create: bool) -> bytes:
     Args:
         path: Path of the file.
         may_create: Whether a new key, from the operating system's randomness, is made if the file
-            does not exist; not where something is sealed under a lost key.
+            does not exist; False if data is sealed under a lost key.
 
     Raises:
-        KeyFileError: There is no key, or others than its owner can read it.
+        KeyFileError: There is no valid key, or others than its owner can read it.
     """
     if may_create and not path.exists():
         _create(path)
@@ -43,7 +43,7 @@ def key_in(path: Path, may_create: bool) -> bytes:
 
 
 def _create(path: Path) -> None:
-    """Make the file; of two callers that make it at once, one wins."""
+    """Make the file; of two callers that make it at the same time, one wins."""
     try:
         with made_whole(path) as fresh, fresh.open("wb") as file:
             _check_unread(file.fileno(), path)

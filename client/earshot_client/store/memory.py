@@ -187,7 +187,7 @@ class MemoryStore(Store):
         self._open_content = None
 
     def to_bytes(self) -> bytes:
-        """Encode the named values and the ledger; recordings stay with the store's maker."""
+        """Encode the named values and the ledger, without the recordings."""
         return msgspec.msgpack.encode((self._content.values, self._content.ledger))
 
     @classmethod

@@ -1,8 +1,8 @@
-"""Recovery of a phone's damaged ledger: readable entries stay, the rest counts as everything.
+"""Recovery of a phone's damaged ledger: readable entries stay, lost ones count as infinite cost.
 
-Nobody can tell how much is missing, and a guess would free budget. So all that is booked for it is
-an entry of which nothing is known, (∞, 1) in every unit: no budget holds it, that of a year for a
-year, and that of a life for good. Hearing and naming scenes go on.
+How much is missing is unknown, and a guess would free budget. So one entry of (∞, 1) in every unit
+is booked for it, which exceeds the yearly budgets for a year and the lifetime budgets for good.
+Hearing and naming scenes continue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from earshot_protocol.privacy.ledger import PHASE_BYTES, Ledger, intact
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 
 LOST = "lost entries"
-"""Step that a recovered ledger names for what could not be read."""
+"""Step of the entry for lost entries in a recovered ledger."""
 _MECHANISM = "unknown: the ledger was damaged"
 _TABLES = {"recordings": "id", "named_values": "name"}
 
@@ -58,12 +58,12 @@ def recover_ledger(
     dimensions: int = EMBEDDING_DIMENSIONS,
     clock: Callable[[], float] = time.time,
 ) -> Recovery:
-    """Make a phone's damaged file one that opens, without freeing any budget.
+    """Repair a phone's damaged file, without freeing any budget.
 
-    A whole file stays unchanged. In a damaged one the ledger keeps its entries up to the first that
-    is not what was written; anything else that cannot be unsealed is removed. A file that is no
-    longer a store is put aside, and a new one made in its place. In both cases the ledger then ends
-    with an entry for everything that may be missing.
+    An intact file stays unchanged. In a damaged one the ledger keeps its entries up to the first
+    damaged one; anything else that cannot be unsealed is removed. A file that is no longer a store
+    is put aside and replaced by a new one. In both cases the ledger then ends with an entry for
+    everything that may be missing.
 
     Args:
         path: Path of the file; no process may have it open.
@@ -89,10 +89,10 @@ def recover_ledger(
 
 
 def _replaced(place: Path, key: bytes, dimensions: int, clock: Callable[[], float]) -> Recovery:
-    """Put a file aside that is no longer a store, and make a new one in its place.
+    """Put a file aside that is no longer a store, and replace it by a new one.
 
-    Whenever the process ends, the damaged file or the recovered one is there, and never a new one
-    whose ledger is empty.
+    Whenever the process ends, either the damaged file or the recovered one exists, never a new one
+    with an empty ledger.
     """
     fresh, aside = place.with_name(f"{place.name}.recovered"), _free_name(place)
     try:
@@ -113,7 +113,7 @@ def _replaced(place: Path, key: bytes, dimensions: int, clock: Callable[[], floa
 def _recovered(
     place: Path, key: bytes, dimensions: int, clock: Callable[[], float], lost: bool = False
 ) -> Recovery:
-    """Recover within a file that is a store; `lost` where it is a new one."""
+    """Recover the ledger of a file that is a store; `lost` if the file is new."""
     file = SealedFile(place, key, dimensions, begin_ledger)
     with contextlib.closing(file), file.transaction():
         _drop_unreadable(file)
@@ -141,7 +141,7 @@ def _everything() -> tuple[Expense, ...]:
 
 
 def _readable(file: SealedFile) -> tuple[tuple[bytes, ...], bool]:
-    """Return entries up to the first that is not what was written, and whether they are all."""
+    """Return entries up to the first damaged one, and whether they are all."""
     rows = file.rows("SELECT id, sealed FROM ledger ORDER BY id")
     entries: list[bytes] = []
     with contextlib.suppress(DamagedStoreError):
@@ -158,7 +158,7 @@ def _readable(file: SealedFile) -> tuple[tuple[bytes, ...], bool]:
 
 
 def _drop_unreadable(file: SealedFile) -> None:
-    """Remove recordings and values that are not what was written: nobody can read them."""
+    """Remove damaged recordings and values, which cannot be read."""
     for table, row_name in _TABLES.items():
         # S608: names of our own tables.
         for row, sealed in file.rows(f"SELECT {row_name}, sealed FROM {table}"):  # noqa: S608

@@ -21,7 +21,7 @@ _MADE = struct.Struct("<I?")
 
 @dataclass(frozen=True)
 class RecordingRow:
-    """A recording in the form in which it is sealed.
+    """Content of a recording's row, before it is sealed.
 
     Attributes:
         embedding: Embedding, float32 (dimensions,).

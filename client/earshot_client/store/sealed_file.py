@@ -3,9 +3,9 @@
 The file and its journal hold ciphertext only. Row numbers and the names of values are in the
 clear (they are a fixed set), and so are the number of rows and the length of values.
 
-A thief of the file who returns it can remove recordings or values, or put back an old copy of the
-file or of a row, unnoticed: noticing takes a counter that nobody can turn back, which a phone's
-hardware may offer and SQLite does not. Any other change is noticed.
+An attacker with write access to the file can remove recordings or values, or restore an old copy of
+the file or of a row, undetected: detection needs a monotonic counter, which a phone's hardware may
+offer and SQLite does not. Any other change is detected.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class SealedFile(OneProcess):
     The file is made if it does not exist, readable by its owner only where the file system keeps
     permissions. While it is open it cannot be opened again; the threads of this process may share
     it, one at a time. A process that was forked from this one may not: its calls raise
-    OtherProcessError, and nothing that it does or forgets touches the file.
+    OtherProcessError, and it never touches the file.
 
     Args:
         path: Path of the file.
@@ -104,9 +104,9 @@ class SealedFile(OneProcess):
         fill: Function that puts the first rows into a new file, in the transaction that makes it.
 
     Raises:
-        InvalidInputError: The key or the dimensions do not fit.
+        InvalidInputError: The key or the dimensions are invalid, or the file has other dimensions.
         WrongKeyError: The file was made with another key.
-        DamagedStoreError: The file is not what was written.
+        DamagedStoreError: The file is damaged.
         NewerStoreError: A newer version of this software wrote the file.
         StoreUnavailableError: The file is in use, or cannot be read and written.
     """
@@ -132,7 +132,7 @@ class SealedFile(OneProcess):
         try:
             self._check_file()
             self._read_header(key, dimensions)
-            # exFAT and shares keep no permissions: there the seal has to do.
+            # exFAT and network shares keep no permissions; there the encryption must suffice.
             with contextlib.suppress(OSError):
                 os.chmod(place, OWNER_ONLY)
         except BaseException:
@@ -140,7 +140,7 @@ class SealedFile(OneProcess):
             raise
 
     def rows(self, statement: str, *values: str | int | bytes) -> list[tuple[Any, ...]]:
-        """Run one statement of SQL and return its rows; errors are raised by their names."""
+        """Run one statement of SQL and return its rows; SQLite's errors are raised as ours."""
         self.check_process()
         with self._lock, _named_errors():
             return self._database.execute(statement, values).fetchall()
@@ -154,7 +154,7 @@ class SealedFile(OneProcess):
         """Return what was sealed for that row of that table.
 
         Raises:
-            DamagedStoreError: The row is something else.
+            DamagedStoreError: The row is damaged.
         """
         try:
             nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
@@ -221,8 +221,8 @@ class SealedFile(OneProcess):
                 check_same_thread=False,
                 uri=True,
             )
-        # SQLite holds this reference, and Python does not see it: so only `close` closes. Forgotten
-        # in a forked process, a connection would roll back the transaction that its parent is in.
+        # SQLite holds this reference, which Python does not see, so that only `close` closes.
+        # Collected in a forked process, a connection would roll back its parent's transaction.
         self._database.create_function("itself", 0, self._database.__repr__)
         try:
             for pragma in _PRAGMAS:
@@ -271,7 +271,7 @@ class SealedFile(OneProcess):
             )
 
     def _derive(self, key: bytes, fixed: bytes) -> bytes:
-        """Set the sealing key; return 32 bytes that tell whether a key is the right one."""
+        """Set the sealing key; return 32 bytes by which the key is checked."""
         # All of the fixed header enters, so that none of it can be changed without the key.
         derived = HKDF(SHA256(), 64, fixed, b"earshot store 1").derive(key)
         self._salt = fixed[:_SALT_BYTES]

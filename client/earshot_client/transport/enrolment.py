@@ -1,7 +1,7 @@
-"""A phone's identity: its Ed25519 key and the name that a server gave it, in the phone's store.
+"""A phone's identity in its store: its Ed25519 key, and the name that a server gave it.
 
-The key is durable before the server hears of it, and a server gives the same key the same name, so
-a phone that is killed while it enrols goes on with the same request and uses no second invitation.
+The key is stored before it is sent, and a server gives the same key the same name, so a phone that
+is killed while it enrols repeats the same request and uses no second invitation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NAME = "enrolled as"
 
 
 class NotEnrolledError(LocalError):
-    """A phone that no server knows yet, and that has nothing with which to enrol."""
+    """A phone that is not enrolled and has no invitation to enrol with."""
 
 
 def signing_key(store: Store) -> Ed25519PrivateKey:
@@ -42,13 +42,13 @@ def _name(store: Store) -> str | None:
 
 
 def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> str:
-    """Ensure, once, that the server knows this phone; the transport then speaks in its name.
+    """Enrol the phone unless it is enrolled, and set its name in the transport.
 
     Args:
         store: Store of the phone.
         transport: Transport that signs with this phone's `signing_key`.
-        attestation: Proof that the server asks of a new phone, by default an invitation code; not
-            needed once the phone is enrolled.
+        attestation: Proof that the server requires of a new phone, by default an invitation code;
+            not needed once the phone is enrolled.
 
     Returns:
         The name under which the server knows the phone.
@@ -70,7 +70,7 @@ def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> st
 def leave(store: Store, transport: HttpTransport) -> None:
     """Un-enrol: the server forgets this phone, and the phone its name and key; idempotent.
 
-    A server that does not know the phone holds nothing of it: an earlier response may have been
+    A server that does not know the phone has no data about it: an earlier response may have been
     lost.
 
     Args:

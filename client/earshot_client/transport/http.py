@@ -1,8 +1,7 @@
-"""A `Transport` over HTTP: signed requests, patient with a network and a server that come and go.
+"""A `Transport` over HTTP: signed requests, retried while network or server are unavailable.
 
-Every request is idempotent, so one whose response was lost is simply sent again. The server's
-messages are not trusted beyond their form: sizes are limited, redirects are not followed, and text
-is cleaned before anybody reads it.
+Every request is idempotent, so one whose response was lost is sent again. The server's messages are
+untrusted: sizes are limited, redirects are not followed, and text is sanitized for display.
 """
 
 from __future__ import annotations
@@ -53,15 +52,14 @@ from earshot_protocol.text import one_line
 from earshot_protocol.wire import LARGEST_TASK_BYTES, Answer, Task, encode
 
 TIMEOUT = 30.0
-"""Seconds for which the network may stand still."""
+"""Most seconds without progress on the network."""
 DEADLINE = 300.0
 """Seconds that one try may take in all, from its request to the end of its response."""
 TRIES = 5
 LONGEST_PAUSE = 30.0
-"""Longest pause between two tries, in seconds; a server that asks for more is left alone until
-then."""
+"""Longest pause between two tries, in seconds; if a server asks for more, the call fails."""
 LONGEST_AWAY = 3600.0
-"""Most seconds for which a server may send a phone away at a time."""
+"""Most seconds for which a server may make a phone wait."""
 
 _FIRST_PAUSE = 0.5
 _LONGEST_TEXT = 300
@@ -82,7 +80,7 @@ class InvitationRefusedError(RemoteError):
 
 
 class ServerProblemError(RemoteError):
-    """The server's refusal for a reason that this phone cannot mend; the message says which."""
+    """The server's refusal for another reason, which the message states."""
 
 
 class _ClockError(StaleSignatureError):
@@ -119,7 +117,7 @@ class HttpTransport(OneProcess, Transport):
         known: Function that returns the newest phases, at most 8, whose ending has arrived.
         tls: Settings by which the server is authenticated; by default the certificates that the
             system trusts.
-        timeout: Seconds for which the network may stand still.
+        timeout: Most seconds without progress on the network.
         deadline: Seconds that one try may take in all, however steadily bytes arrive.
         tries: Number of times that a request is sent before `UnavailableError`.
         clock: Clock of the seconds since 1970; replaced in tests.
@@ -156,10 +154,10 @@ class HttpTransport(OneProcess, Transport):
         self._connection = connection(server, tls, timeout)
 
     def enrol(self, attestation: str) -> str:
-        """Make the phone's key known to the server.
+        """Register the phone's key with the server.
 
         Args:
-            attestation: Proof that the server asks for, by default an invitation code.
+            attestation: Proof that the server requires, by default an invitation code.
 
         Returns:
             The name under which the server knows this phone from now on; the same one if it was
@@ -176,7 +174,7 @@ class HttpTransport(OneProcess, Transport):
 
     @override
     def task(self) -> Task:
-        """Ask the server for a task.
+        """Request a task from the server.
 
         Raises:
             MalformedMessageError: The response is not a task.
@@ -186,7 +184,7 @@ class HttpTransport(OneProcess, Transport):
 
     @override
     def send(self, answer: Answer) -> None:
-        """Hand in an answer; return once the server has it.
+        """Send an answer; return once the server has it.
 
         Raises:
             UnexpectedMessageError: The step is over, or the answer belongs to another one.
@@ -196,7 +194,7 @@ class HttpTransport(OneProcess, Transport):
 
     @override
     def refuse(self, refusal: Refuse) -> None:
-        """Say by which rule this phone refuses; return once the server has it.
+        """Report the rule by which this phone refuses; return once the server has it.
 
         Raises:
             UnexpectedMessageError: The phase is over, or this phone is not in it.
@@ -233,7 +231,7 @@ class HttpTransport(OneProcess, Transport):
             except UnavailableError as error:
                 if error.seconds > LONGEST_PAUSE:
                     raise
-                # Many phones that lost the same server must not all come back at once.
+                # Random, so that phones that lost the same server do not all return together.
                 longest = min(_FIRST_PAUSE * 2**tried, LONGEST_PAUSE)
                 self._pause(max(error.seconds, _random.uniform(longest / 2, longest)))
         return self._request(path, body, limit)
@@ -275,7 +273,7 @@ class HttpTransport(OneProcess, Transport):
 
 
 def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> RemoteError:
-    """Return the error that an unsuccessful response means."""
+    """Return the error for an unsuccessful response."""
     title = f"the server answered {response.status} {response.reason}"
     problem = Problem(type="", title=title, status=response.status)
     if media == PROBLEM:

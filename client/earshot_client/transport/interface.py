@@ -15,7 +15,7 @@ class Transport(Protocol):
         """Return the server's present task for this phone."""
 
     def send(self, answer: Answer) -> None:
-        """Hand in an answer; return once the server has it."""
+        """Send an answer; return once the server has it."""
 
     def refuse(self, refusal: Refuse) -> None:
-        """Say by which rule this phone refuses; return once the server has it."""
+        """Report the rule by which this phone refuses; return once the server has it."""

@@ -1,7 +1,7 @@
 """Conditions for taking part: at night, while the phone charges, on Wi-Fi; as its app decides.
 
-A phone asks its condition before every request. The platform's knowledge (power, network) comes in
-through `When`, as a function of the app's.
+A phone checks its condition before every request. An app supplies the platform's state (power,
+network) through `When`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.overriding import override
 
 SECONDS_BETWEEN_LOOKS = 300.0
-"""Seconds until the next look where it is unknown when a condition will hold."""
+"""Seconds until the next check if it is unknown when a condition will hold."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Postponed:
     """Postponement of a visit.
 
     Attributes:
-        reason: Reason for people.
-        seconds: Seconds after which to look again, above 0.
+        reason: Human-readable reason.
+        seconds: Seconds after which to check again, above 0.
     """
 
     reason: str
@@ -36,7 +36,7 @@ class Condition(Protocol):
     """Decision whether a phone may take part now."""
 
     def check(self, now: datetime) -> Postponed | None:
-        """Return why to wait and when to look again; None if the phone may take part now.
+        """Return why to wait and when to check again; None if the phone may take part now.
 
         Args:
             now: Local time of the phone.
@@ -49,10 +49,10 @@ class Hours(Condition):
 
     Attributes:
         start: Full hour at which they begin, 0 to 23.
-        end: Full hour at which they end, 1 to 24.
+        end: Full hour at which they end, 0 to 24.
 
     Raises:
-        InvalidInputError: The numbers are others, or the hours end when they begin.
+        InvalidInputError: A number is out of range, or both are the same.
     """
 
     start: int
@@ -90,12 +90,12 @@ class Hours(Condition):
 
 @dataclass(frozen=True)
 class When(Condition):
-    """Condition that the app can tell: that the phone charges, that it is on Wi-Fi.
+    """Condition that the app checks, such as charging or Wi-Fi.
 
     Attributes:
-        holds: Function that asks the platform.
+        holds: Function that returns whether the condition holds.
         reason: Reason to give while the condition does not hold.
-        seconds: Seconds after which to look again.
+        seconds: Seconds after which to check again.
     """
 
     holds: Callable[[], bool]
@@ -108,14 +108,14 @@ class When(Condition):
 
 
 class AllOf(Condition):
-    """Several conditions at once; without any, every time is good."""
+    """All of several conditions; without any, every time is allowed."""
 
     def __init__(self, *conditions: Condition) -> None:
         self._conditions = conditions
 
     @override
     def check(self, now: datetime) -> Postponed | None:
-        """Return all reasons, and look again when the last may be gone; None if there is none."""
+        """Return all reasons, and check again when the last may be gone; None if there is none."""
         checked = [condition.check(now) for condition in self._conditions]
         postponed = [each for each in checked if each is not None]
         if not postponed:

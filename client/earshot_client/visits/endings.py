@@ -10,7 +10,7 @@ from earshot_protocol.wire import Ending, Task, encode
 
 _NAME = "endings"
 _KNOWN = 8
-"""Most phases that are named to the server, those that `AskTask` takes."""
+"""Most phases that are sent to the server, as many as `AskTask` takes."""
 
 
 class _Saved(msgspec.Struct, frozen=True):
@@ -26,14 +26,14 @@ class Endings:
         self._store = store
 
     def known(self) -> tuple[bytes, ...]:
-        """Return the phases, newest first, at most 8; the server tells of others only."""
+        """Return the phases, newest first, at most 8; the server reports only others."""
         return (self._read() or _Saved()).known
 
     def note(self, task: Task) -> bool:
-        """Take note of the server's task.
+        """Note the server's task.
 
         Returns:
-            Whether it is an ending that is news.
+            Whether it is a new ending.
         """
         saved = self._read()
         if not isinstance(task, Ending):
@@ -43,13 +43,13 @@ class Endings:
         known = self.known()
         if task.phase in known:
             return False
-        # A result that comes before anything else is older than this phone.
+        # A result that is the first message is older than this phone.
         untold = b"" if saved is None and task.told_to_all else encode(task)
         self._write(_Saved((task.phase, *known)[:_KNOWN], untold))
         return True
 
     def untold(self) -> Ending | None:
-        """Return the newest ending of a phase during which this phone lived, until `told`."""
+        """Return the newest ending that is not marked as shown, unless older than this phone."""
         saved = self._read()
         if saved is None or not saved.untold:
             return None

@@ -1,4 +1,4 @@
-"""The outcome of a visit: its kind, its explanation, and when to come again."""
+"""The outcome of a visit: its kind, its explanation, and when to visit again."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Visit:
     """Outcome of a visit.
 
     Attributes:
-        event: Outcome in a word.
-        detail: Explanation for people.
-        seconds: Seconds after which to come again.
+        event: Kind of outcome.
+        detail: Human-readable explanation.
+        seconds: Seconds after which to visit again.
     """
 
     event: Event

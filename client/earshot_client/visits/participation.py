@@ -1,6 +1,6 @@
-"""Visits to the server, one after the other, and how obstacles postpone the next one.
+"""Visits to the server, one after the other, and how failures postpone the next one.
 
-No clock and no sleep of its own: `visit` is called at a time, and says when to call again.
+It has no clock and never sleeps: `visit` is given the time, and returns when to call again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from earshot_protocol.signatures import SignatureError
 from earshot_protocol.wire import Answer, Task
 
 SECONDS_AFTER_REFUSAL = 3600.0
-"""Pause after a refusal, in seconds: a server seldom changes its mind."""
+"""Pause after a refusal, in seconds: the server's request rarely changes sooner."""
 _FIRST_PAUSE = 1.0
 
 
@@ -56,7 +56,7 @@ class Participation:
         self._failures = 0
 
     def visit(self, now: datetime) -> Visit:
-        """Ask for a task and do it, if this is a good time.
+        """Request a task and do it, if the condition holds.
 
         Args:
             now: Local time of the phone.
@@ -65,7 +65,7 @@ class Participation:
             LocalError: Something is wrong on this phone; trouble with the network or the server is
                 a `Visit`.
         """
-        self.phone.expire()  # whether or not a server can be asked
+        self.phone.expire()  # even if the server cannot be visited
         postponed = self.condition.check(now) if self.condition is not None else None
         if postponed is not None:
             return Visit(Event.POSTPONED, postponed.reason, postponed.seconds)
@@ -89,7 +89,7 @@ class Participation:
         except RemoteError as error:
             if isinstance(error, RefusedError):
                 self.phone.tell_refusal(task, error, self.transport)
-            # An ending that makes no sense to this phone will make none tomorrow either.
+            # An ending that is inconsistent now will not become valid.
             self._endings.note(task)
             raise
         if answer is not None:
@@ -103,7 +103,7 @@ class Participation:
         return Visit(Event.ENDED, _name(task), 0.0)
 
     def _remark(self, task: Task) -> str:
-        """Return what the phone's part lacks, said once in a phase: with its first answer."""
+        """Describe missing data once per phase, with the first answer."""
         shortfall = self.phone.shortfall if hasattr(task, "parameters") else ""
         return f"; this phone {shortfall}" if shortfall else ""
 
@@ -117,7 +117,7 @@ class Participation:
         return Visit(Event.ANSWERED, f"{_name(answer)}{remark}", 0.0)
 
     def _pause(self) -> float:
-        """Return a pause in seconds, the longer the more visits in a row have failed."""
+        """Return a pause in seconds that grows with the number of failed visits in a row."""
         return min(_FIRST_PAUSE * 2.0 ** min(self._failures, 12), self.poll, LONGEST_PAUSE)
 
 

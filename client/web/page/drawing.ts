@@ -1,4 +1,4 @@
-/** Elements of the page, made without any markup: text that came from elsewhere stays text. */
+/** Elements of the page, built without markup, so that untrusted text stays text. */
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Readonly<Record<string, string | boolean | number | undefined>>;
@@ -24,9 +24,9 @@ export function paragraph(text: string, kind?: string): HTMLElement {
 }
 
 /**
- * Return a button that calls `act`; `does` is its name for whoever automates the page.
+ * Return a button that calls `act`; `does` is its name for tests and other automation.
  *
- * Pressed twice it acts once, until what it does is done.
+ * Clicks are ignored while `act` runs.
  */
 export function button(
   does: string,
@@ -55,7 +55,7 @@ export function table(
   rows: readonly (readonly Child[])[],
 ): HTMLElement {
   const head = heads.map((each) => element("th", { scope: "col", role: "columnheader" }, each));
-  // Narrow screens stack the cells, which costs a table its roles: so they are named.
+  // Narrow screens stack the cells, which removes the roles of tables, so they are stated.
   const body = rows.map((cells) =>
     element(
       "tr",

@@ -1,4 +1,4 @@
-/** Few things that the page itself keeps in the browser: which server, and what its reader chose. */
+/** Settings that the page keeps in the browser: its invitation, and its reader's choices. */
 
 import { type PhoneLink, readLink } from "../phone/link.ts";
 import { hex } from "../protocol/wire.ts";
@@ -10,14 +10,14 @@ const KEY = "earshot-page";
 export interface Kept {
   /** Fragment of the invitation that was accepted; null before. */
   readonly link?: string | null;
-  /** Whether the server knows the phone, so that its invitation is not needed any more. */
+  /** Whether the server knows the phone, so that its invitation is no longer needed. */
   readonly enrolled?: boolean;
   /** Whether the phone takes part in groups that are smaller than phones accept by default. */
   readonly small?: boolean;
   readonly language?: string;
 }
 
-/** Return what is kept; what cannot be read is nothing. */
+/** Return the kept settings; none if they cannot be read. */
 export function kept(): Kept {
   try {
     const found: unknown = JSON.parse(localStorage.getItem(KEY) ?? "{}");
@@ -27,7 +27,7 @@ export function kept(): Kept {
   }
 }
 
-/** Keep something more, or something else; throws a `PhoneError` where the browser does not. */
+/** Add or replace settings; throws `PhoneError` if the browser does not store them. */
 export function keep(more: Kept): void {
   try {
     localStorage.setItem(KEY, JSON.stringify({ ...kept(), ...more }));
@@ -36,18 +36,18 @@ export function keep(more: Kept): void {
   }
 }
 
-/** Keep nothing any more, the version of the page included. */
+/** Remove all settings, including the agreed version of the page. */
 export function keepNothing(): void {
   localStorage.clear();
 }
 
-/** Return the invitation that was accepted; null where there is none, or none that reads. */
+/** Return the accepted invitation; null if there is none, or it is invalid. */
 export function acceptedLink(): PhoneLink | null {
   const { link } = kept();
   return link ? tried(link) : null;
 }
 
-/** Return an invitation; null for what is none. */
+/** Parse an invitation; return null if it is invalid. */
 export function tried(fragment: string): PhoneLink | null {
   try {
     return readLink(fragment);

@@ -1,4 +1,4 @@
-/** Leads to the version of the page that its reader has agreed to, and at first to the newest. */
+/** Redirects to the version that the page's reader has agreed to, at first to the newest. */
 
 import { addressOf, agreedVersion } from "./versions.ts";
 

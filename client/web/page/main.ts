@@ -1,4 +1,4 @@
-/** The page: begins, goes from screen to screen, and says what happens. */
+/** The page: navigation between screens, status messages and errors. */
 
 import { listen } from "../phone/microphone.ts";
 import { EarshotError } from "../protocol/errors.ts";
@@ -12,11 +12,11 @@ import { ownScript } from "./scripts.ts";
 import { LANGUAGES, Texts } from "./texts.ts";
 import { addressOf, agreeTo, newestVersion, ownVersion } from "./versions.ts";
 
-/** Milliseconds after which a screen that is not drawn yet is said to come. */
+/** Milliseconds after which a screen that is still being drawn shows a message. */
 const PROMPT = 500;
-/** Phones of the smallest phase that its reader may agree to: fewer no sum takes. */
+/** Fewest phones of a phase when small groups are allowed: no sum takes fewer. */
 const SMALLEST_GROUP = 3;
-/** What may be wrong for longer, the first of all first: what is behind others comes after them. */
+/** Kinds of lasting trouble, the most fundamental first; only the first is shown. */
 const TROUBLES = ["browser", "screen", "visits"] as const;
 const ENCODER = new URL("../contrast-2.tflite", import.meta.url).href;
 
@@ -24,7 +24,7 @@ function one<E extends HTMLElement>(selector: string): E {
   return document.querySelector<E>(selector)!;
 }
 
-/** Everything on the screen, and what it has of the phone. */
+/** State of the page, and its connection to the phone. */
 class EarshotPage implements Page {
   texts: Texts;
   readonly line = new PhoneLine();
@@ -40,9 +40,9 @@ class EarshotPage implements Page {
   #drawings = 0;
   #works = 0;
   #isGone = false;
-  /** What is said with the next screen. */
+  /** Status message for the next screen. */
   #next = "";
-  /** What the phone was opened with, which another tab may change. */
+  /** Settings with which the phone was opened; another tab may change them. */
   #accepted = "";
   readonly #troubles = new Map<(typeof TROUBLES)[number], string>();
 
@@ -58,7 +58,7 @@ class EarshotPage implements Page {
     addEventListener("hashchange", () => void this.#route());
     addEventListener("unhandledrejection", ({ reason }) => this.#fail(reason));
     addEventListener("error", ({ error, message }) => this.#fail(error ?? new Error(message)));
-    // What another tab has forgotten or accepted, perhaps while this page was put aside.
+    // Another tab may have accepted an invitation or erased the phone meanwhile.
     const look = (): void => {
       if (accepted() !== this.#accepted) location.reload();
     };
@@ -98,7 +98,7 @@ class EarshotPage implements Page {
     if (this.isAsking) return;
     this.isAsking = true;
     const heard = listen(new URL("worklet.js", import.meta.url));
-    // A browser may ask its user, who may take any time: until then this is no work of the page.
+    // A permission prompt may stay open for long: the page is not busy meanwhile.
     await heard.catch(() => {});
     this.isAsking = false;
     document.querySelector("#asking")?.remove();
@@ -106,8 +106,7 @@ class EarshotPage implements Page {
       const sound = await heard;
       if (this.#isGone) return;
       this.naming = await this.line.ask("hear", sound);
-      // The phone's worker cannot ask that the browser keeps its store. Firefox asks its user, and
-      // the page waits for no answer.
+      // A worker cannot request persistence. Not awaited, since Firefox asks its user.
       navigator.storage?.persist?.().catch(() => {});
       const done = this.texts.say("listen.done");
       if (this.#screen === "listen") await this.again(done);
@@ -142,13 +141,13 @@ class EarshotPage implements Page {
   }
 
   async forgotten(): Promise<void> {
-    // A visit from now on would enrol a phone anew.
+    // Another visit would enrol a new phone.
     this.participation.end();
     this.#isGone = true;
     try {
       await this.line.ask("erase", acceptedLink()!);
     } catch (error) {
-      // A browser that cannot be a phone has kept none.
+      // An unsupported browser has no phone to erase.
       if ((error as PhoneError).name !== "UnsupportedBrowserError") {
         this.#isGone = false;
         this.participation.start();
@@ -166,8 +165,8 @@ class EarshotPage implements Page {
   #open(): void {
     const { link, enrolled, small } = kept();
     const policy = small ? { least_phones: SMALLEST_GROUP } : {};
-    // A code that has served is not used again: a phone that lost its store must not come back
-    // as a new one, with new budgets, without its owner knowing.
+    // A used code is not used again: a phone that lost its store must not silently return as a new
+    // one with new budgets.
     const { invitation, ...operators } = tried(link!)!;
     const opening = enrolled ? operators : { ...operators, invitation };
     this.#accepted = accepted();
@@ -182,7 +181,7 @@ class EarshotPage implements Page {
     const isJoined = acceptedLink() !== null;
     const named = NAVIGATION.find((each) => each === fragment);
     if (fragment && !named && fragment !== "gone") {
-      // Not in the history, and not in what somebody copies from the address bar.
+      // Keeps the code out of the history and the address bar.
       history.replaceState(null, "", location.pathname);
       if (!isJoined) this.fragment = fragment;
       else this.#next = this.texts.say("welcome.already");
@@ -195,7 +194,7 @@ class EarshotPage implements Page {
   /** Draw a screen, unless its reader goes on to another one meanwhile. */
   async #show(screen: Screen, isNew = true): Promise<void> {
     const drawing = ++this.#drawings;
-    // At once: whoever draws the present screen again means the one that is coming.
+    // Set before drawing, so that a redraw meanwhile draws this screen.
     this.#screen = screen;
     this.#isNew ||= isNew;
     const slow = isNew && setTimeout(() => this.#say(this.texts.say("working")), PROMPT);
@@ -219,7 +218,7 @@ class EarshotPage implements Page {
       one("h1").focus({ preventScroll: true });
       scrollTo(0, 0);
     } else {
-      // What was pressed may be gone; then its screen's title is where its reader goes on.
+      // If the button that was pressed is gone, the title gets the focus.
       const same = focus && main.querySelector<HTMLElement>(`[data-do="${focus}"]`);
       (same || one("h1")).focus({ preventScroll: Boolean(same) });
     }
@@ -227,7 +226,7 @@ class EarshotPage implements Page {
     else void this.#look();
   }
 
-  /** Ask the phone whether it can be read, for what every screen tells of it. */
+  /** Check that the phone can be read, and look for the ending of a phase. */
   async #look(): Promise<void> {
     const drawing = this.#drawings;
     let wrong: string | null = null;
@@ -243,12 +242,12 @@ class EarshotPage implements Page {
     if (drawing === this.#drawings) this.#trouble("screen", wrong);
   }
 
-  /** Draw what is around the screens. */
+  /** Draw the frame around the screens. */
   #frame(): void {
     document.documentElement.lang = this.texts.language;
     const skip = one(".skip");
     skip.textContent = this.texts.say("skip");
-    // Its address would be taken for that of a screen.
+    // Its fragment would be taken for a screen's name.
     skip.addEventListener("click", (event) => {
       event.preventDefault();
       one("main").focus();
@@ -282,7 +281,7 @@ class EarshotPage implements Page {
     nav.replaceChildren(element("ul", {}, ...items));
   }
 
-  /** Offer another version of the page; it is taken by its reader, not by the host. */
+  /** Offer another version of the page; its reader decides, not the host. */
   #offer(version: string, digest: string): void {
     const take = button("update", this.texts.say("update.do"), () => {
       agreeTo(version);
@@ -317,11 +316,11 @@ class EarshotPage implements Page {
     const shown = document.querySelector("#visit");
     if (shown) shown.textContent = this.lastVisit;
     if (event === "phase over") void this.#look();
-    // What could not be drawn may be there by now.
+    // A screen that could not be drawn may work by now.
     else if (!error && this.#troubles.has("screen")) void this.#show(this.#screen, false);
   }
 
-  /** Ask for the ending of a phase that its reader does not know yet. */
+  /** Fetch the ending of a phase that the reader has not seen yet. */
   async #news(): Promise<void> {
     const before = this.result?.phase;
     this.result = await this.line.ask("ending");
@@ -333,13 +332,13 @@ class EarshotPage implements Page {
 
   // ----------------------------------------------------------------------------------- troubles
 
-  /** Show above every screen what is wrong, until it does not hold any more: null. */
+  /** Show trouble above every screen; null ends trouble of this kind. */
   #trouble(kind: (typeof TROUBLES)[number], wrong: string | null): void {
     if (wrong === null) this.#troubles.delete(kind);
     else this.#troubles.set(kind, wrong);
     const [said] = TROUBLES.flatMap((each) => this.#troubles.get(each) ?? []);
     const shown = one("#trouble");
-    // What stays is not told again, and keeps the focus.
+    // Unchanged trouble is not announced again, and keeps the focus.
     if (shown.firstElementChild?.firstElementChild?.textContent === said) return;
     const again = button("again", this.texts.say("again"), () => this.doing(() => this.#retry()));
     shown.replaceChildren(...(said ? [element("div", { class: "alert" }, paragraph(said), again)] : []));
@@ -351,7 +350,7 @@ class EarshotPage implements Page {
     await this.#show(this.#screen, false);
   }
 
-  /** Return why the browser is not fit for any phone here; null if nothing is known of that. */
+  /** Return why this browser cannot hold a phone; null if no reason is known. */
   #unfit(): string | null {
     if (!isSecureContext) return this.texts.say("insecure");
     return agreeTo(ownVersion()) ? null : this.texts.find("error.StoreUnavailableError");
@@ -367,7 +366,7 @@ class EarshotPage implements Page {
     this.#say(this.#wrong(error));
   }
 
-  /** Return what went wrong in the page's language, with the phone's own words for the details. */
+  /** Describe an error in the page's language, in English with its details. */
   #wrong(error: unknown): string {
     const { name, message } = error instanceof Error ? error : new Error(String(error));
     const isOurs = error instanceof PhoneError || error instanceof EarshotError;
@@ -377,18 +376,18 @@ class EarshotPage implements Page {
   }
 }
 
-/** Return what this browser has accepted, to be compared. */
+/** Return the settings that define the phone, for comparison. */
 function accepted(): string {
   const { link, small } = kept();
   return JSON.stringify([link, small]);
 }
 
-/** Have the page's files kept: it works without that, but not without a network. */
+/** Cache the page's files; otherwise it works only with a network. */
 async function keepFiles(): Promise<void> {
   try {
     await navigator.serviceWorker.register(ownScript("service"), { scope: "./" });
   } catch {
-    // Some browsers have none, and where a site's data are blocked, to name it throws.
+    // Some browsers have no service workers, and some throw if the site's data is blocked.
   }
 }
 
@@ -398,7 +397,7 @@ async function forgetFiles(): Promise<void> {
     await Promise.all(workers.map((each) => each.unregister()));
     await Promise.all((await caches.keys()).map((each) => caches.delete(each)));
   } catch {
-    // The same browsers have kept none.
+    // Those browsers have cached nothing.
   }
 }
 

@@ -3,13 +3,13 @@
 import type { Visit } from "../index.ts";
 import type { PhoneError, PhoneLine } from "./phone_line.ts";
 
-/** Longest seconds between visits in a sitting: its steps are short. */
+/** Most seconds between visits in a sitting, whose steps are short. */
 const SITTING_PAUSE = 3;
-/** The same where the server or the way to it has trouble, or this phone refuses. */
+/** The same after trouble with the server or the network, or a refusal by this phone. */
 const TROUBLE_PAUSE = 30;
-/** Seconds until another tab, which visits now, may have finished. */
+/** Seconds after which another tab's visit may have ended. */
 const BUSY_PAUSE = 5;
-/** Errors after which nothing is tried, since only the phone's user can change what they tell. */
+/** Errors that end all visits, since only the phone's user can remove their cause. */
 const LASTING = [
   "NotEnrolledError",
   "InvitationRefusedError",
@@ -20,7 +20,7 @@ const LASTING = [
   "UnsupportedBrowserError",
 ];
 
-/** How a visit went: as the phone tells it, or the error of this phone that kept it from that. */
+/** Outcome of a visit, or the error of this phone that prevented it. */
 export interface Outcome extends Omit<Visit, "event"> {
   readonly event: Visit["event"] | "stopped";
   readonly error?: PhoneError;
@@ -36,7 +36,7 @@ export class Participation {
   #wake: (() => void) | null = null;
   #screen: WakeLockSentinel | null = null;
 
-  /** `tell` is called after every visit, with the time of the next one. */
+  /** `tell` is called after every visit, with the time of the next one; null for none. */
   constructor(line: PhoneLine, tell: (outcome: Outcome, again: Date | null) => void) {
     this.#line = line;
     this.#tell = tell;
@@ -49,14 +49,14 @@ export class Participation {
     return this.#isSitting;
   }
 
-  /** Visit now and from now on; a stopped one begins again. */
+  /** Visit now and from now on, also after visits have stopped. */
   start(): void {
     this.#isOver = false;
     this.#wake?.();
     if (!this.#isRunning) void this.#run();
   }
 
-  /** Visit no more, and tell of none under way, until the next start. */
+  /** Stop visits until the next start; the outcome of one under way is not reported. */
   end(): void {
     this.#isOver = true;
   }
@@ -109,7 +109,7 @@ export class Participation {
     return Math.min(seconds, isQuiet ? TROUBLE_PAUSE : SITTING_PAUSE);
   }
 
-  /** Hold the screen on in a sitting; browsers let go of it whenever the page is hidden. */
+  /** Keep the screen on in a sitting; browsers release the lock when the page is hidden. */
   async #keepScreenOn(): Promise<void> {
     try {
       await this.#screen?.release();
@@ -118,7 +118,7 @@ export class Participation {
         this.#screen = await navigator.wakeLock.request("screen");
       }
     } catch {
-      // Without it, its user keeps the screen on.
+      // Without the lock, users have to keep the screen on themselves.
     }
   }
 }

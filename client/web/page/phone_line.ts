@@ -1,18 +1,18 @@
-/** The page's line to its phone, which works in a worker. */
+/** The page's line to its phone, which runs in a worker. */
 
 import type { Asked, Told, Work } from "./worker.ts";
 import { ownScript } from "./scripts.ts";
 
-/** Milliseconds for which the page waits for an answer: longer than for a turn, which takes 30 s. */
+/** Milliseconds to wait for an answer: more than the 30 s that a call may wait for its turn. */
 const PATIENCE = 60_000;
-/** The same for what loads a file, and for what tries to reach a server for long. */
+/** The same for calls that load a file or retry requests to a server. */
 const LONGER: Partial<Record<keyof Work, number>> = {
   open: 5 * 60_000,
   visit: 30 * 60_000,
   leave: 30 * 60_000,
 };
 
-/** An error of the phone, by the name of its class; `PageError` is one of the page's own scripts. */
+/** An error of the phone, with the name of its class; `PageError` for the page's own scripts. */
 export class PhoneError extends Error {
   constructor(name: string | null, message: string) {
     super(message);
@@ -20,7 +20,7 @@ export class PhoneError extends Error {
   }
 }
 
-/** A worker with a phone in it; another one where the first does not load or does not answer. */
+/** A worker that holds the phone; replaced if it does not load or does not answer. */
 export class PhoneLine {
   readonly #waiting = new Map<number, (told: Told) => void>();
   #worker: Worker | null = null;
@@ -28,18 +28,18 @@ export class PhoneLine {
   #opened: Promise<unknown> | null = null;
   #number = 0;
 
-  /** Have the phone opened in this way before the next question, and before a later one if not. */
+  /** Set how the phone is opened before the next call; later calls retry a failure. */
   open(...given: Parameters<Work["open"]>): void {
     this.#opening = given;
     this.#opened = null;
   }
 
-  /** Have the phone do something; throws `PhoneError` with the name of the phone's own error. */
+  /** Call the phone; throws `PhoneError` with the name of the phone's error. */
   async ask<N extends keyof Work>(
     name: N,
     ...given: Parameters<Work[N]>
   ): Promise<Awaited<ReturnType<Work[N]>>> {
-    // Who wants to erase need not be able to open.
+    // Also a phone that cannot be opened can be erased.
     if (name !== "erase") await this.#open();
     return this.#told(name, given);
   }
@@ -81,7 +81,7 @@ export class PhoneLine {
     worker.onmessage = ({ data }: MessageEvent<Told>) => {
       this.#waiting.get(data.number)?.(data);
       this.#waiting.delete(data.number);
-      // A script that did not load stays missing in its worker.
+      // A worker does not retry to load a script that failed.
       if (data.error?.name === null) this.#end(data.error.message);
     };
     worker.onerror = ({ message }) => this.#end(message || "the phone's script did not load");
@@ -89,7 +89,7 @@ export class PhoneLine {
     return worker;
   }
 
-  /** End the worker and all that it does, and have the next question begin another one. */
+  /** End the worker and fail its calls; the next call starts another. */
   #end(message: string): void {
     this.#worker?.terminate();
     this.#worker = this.#opened = null;

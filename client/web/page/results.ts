@@ -1,4 +1,4 @@
-/** Endings of phases, in short: what stands clear of the noise, and what may be noise. */
+/** Summaries of endings: what stands clear of the noise, and how much may be noise. */
 
 import type { Ending } from "../index.ts";
 import { LEVEL, placesOf } from "../protocol/phases/places.ts";
@@ -17,7 +17,7 @@ export interface Summary {
   readonly reason: string | null;
 }
 
-/** Return an ending in short. */
+/** Summarize an ending. */
 export function summaryOf(ending: Ending): Summary {
   const [phase, type] = [hex(ending.phase), ending.type];
   if (ending.type === "failed") {

@@ -17,26 +17,26 @@ export interface Page {
   readonly fragment: string | null;
   /** Recording that is being named; null where there is none. */
   readonly naming: number | null;
-  /** How the last visit went and when the next one is, in words. */
+  /** Message about the last visit and the time of the next. */
   readonly lastVisit: string;
   readonly result: Summary | null;
 
-  /** Whether the microphone was asked for, which the browser's user may have to allow. */
+  /** Whether the page waits for the microphone, which the user may have to allow. */
   readonly isAsking: boolean;
 
   /** Go to a screen. */
   go(screen: Screen): void;
-  /** Draw the present screen again, and say what has happened. */
+  /** Draw the present screen again, with a status message. */
   again(said: string): Promise<void>;
-  /** Do something, and say what went wrong if it does. */
+  /** Run work, and show its error if it fails. */
   doing(work: () => Promise<void>): Promise<void>;
-  /** Listen for a second; everything else goes on until there is a microphone. */
+  /** Listen for a second; the page stays usable meanwhile. */
   hear(): Promise<void>;
   /** Accept an invitation. */
   join(fragment: string): Promise<void>;
-  /** Take part in small groups as well, or no more. */
+  /** Accept or refuse small groups. */
   allowSmall(small: boolean): Promise<void>;
-  /** Name this recording from now on; null for none. */
+  /** Set the recording that is being named; null for none. */
   name(recording: number | null): void;
   /** Forget the page and the phone. */
   forgotten(): Promise<void>;
@@ -87,7 +87,7 @@ function welcome(page: Page): Drawn {
   ];
 }
 
-/** Ask for an invitation; say so if the one that was given does not read. */
+/** Ask for an invitation, with a message if the given one is broken. */
 function invited(page: Page, isBroken: boolean): Drawn {
   const { texts } = page;
   const link = element("input", {
@@ -387,7 +387,7 @@ function forget(page: Page): Drawn {
     try {
       await line.ask("leave");
     } catch (error) {
-      // Whoever was never known to the server has nothing to leave.
+      // A phone that was never enrolled has nothing to leave.
       if (!(error instanceof Error && error.name === "NotEnrolledError")) {
         participation.start();
         throw error;

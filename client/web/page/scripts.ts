@@ -12,10 +12,10 @@ interface Policies {
 
 const rules = { createScriptURL: (name: string) => new URL(name, import.meta.url).href };
 const { trustedTypes } = globalThis as { trustedTypes?: Policies };
-// Not every browser has them; where they are missing, they are not asked for either.
+// Browsers without Trusted Types do not require them.
 const policy = trustedTypes?.createPolicy("earshot", rules) ?? rules;
 
-/** Return the address of one of the page's scripts, beside this one, as browsers trust it. */
+/** Return the trusted address of one of the page's scripts, which are all in this folder. */
 export function ownScript(name: OwnScript): string {
   return policy.createScriptURL(`${name}.js`);
 }

@@ -1,11 +1,11 @@
 /**
  * Service worker: the files of one version of the page, kept so that it opens without a network.
  *
- * Addresses name the version, so what is kept never changes; another version is another address,
- * which the page's reader agrees to.
+ * Addresses contain the version, so cached files never change; another version has other addresses,
+ * and the page's reader agrees to it.
  */
 
-// Names of ServiceWorkerGlobalScope, which the library of types for pages has not.
+// Names of ServiceWorkerGlobalScope, which TypeScript's types for pages lack.
 interface Extendable extends Event {
   waitUntil(work: Promise<unknown>): void;
 }
@@ -28,14 +28,14 @@ async function keepAll(): Promise<void> {
 async function loaded(path: string): Promise<Response> {
   const response = await fetch(new URL(path, ROOT));
   if (!response.ok) throw new Error(`${path}: its host answered ${response.status}`);
-  // Some hosts lead from one address to another, and by such a response browsers open no page.
+  // Some hosts redirect, and browsers refuse to open a page from a redirected response.
   return response.redirected ? new Response(response.body, response) : response;
 }
 
 async function found(request: Request): Promise<Response> {
   const address = request.url.replace(/\/(?=$|[?#])/, "/index.html");
   const options = { cacheName: ROOT.href, ignoreSearch: true };
-  // A browser that cannot read what it has kept may still reach the host.
+  // A browser that cannot read its cache may still reach the host.
   const kept = await caches.match(address, options).catch(() => undefined);
   return kept ?? fetch(request);
 }

@@ -1,6 +1,6 @@
-/** Words of the page in the languages that it speaks. They are data: a file for each language. */
+/** Texts of the page, in a data file for each language. */
 
-/** Languages with a file in `texts/`, the first by default, each by its own name. */
+/** Languages with a file in `texts/` and their own names; the first is the default. */
 export const LANGUAGES: ReadonlyMap<string, string> = new Map([
   ["en", "English"],
   ["de", "Deutsch"],
@@ -8,7 +8,7 @@ export const LANGUAGES: ReadonlyMap<string, string> = new Map([
 
 type Values = Readonly<Record<string, string | number>>;
 
-/** The words of one language, with its numbers and days. */
+/** Texts of one language, and its formats of numbers and days. */
 export class Texts {
   readonly language: string;
   readonly #words: ReadonlyMap<string, string>;
@@ -20,22 +20,22 @@ export class Texts {
     this.#plurals = new Intl.PluralRules(language);
   }
 
-  /** Fetch the words of a language. */
+  /** Fetch the texts of a language. */
   static async of(language: string): Promise<Texts> {
     const response = await fetch(new URL(`texts/${language}.json`, import.meta.url));
     return new Texts(language, await response.json());
   }
 
-  /** Return the language to begin with: of those that a person reads, the first of the page's. */
+  /** Return the first of a person's languages that the page has, or else the default. */
   static preferred(languages: readonly string[]): string {
     const known = languages.map((each) => each.split("-")[0]!);
     return known.find((each) => LANGUAGES.has(each)) ?? [...LANGUAGES.keys()][0]!;
   }
 
   /**
-   * Return a text with its values in place of `{name}`.
+   * Return a text with `{name}` replaced by its value.
    *
-   * With a value `count`, the text of `key.one` or `key.other` is taken where there is one.
+   * With a value `count`, the text of `key.one` or `key.other` is used if there is one.
    */
   say(key: string, values: Values = {}): string {
     const { count } = values;
@@ -52,12 +52,12 @@ export class Texts {
     return this.#words.get(key) ?? null;
   }
 
-  /** Return the name of a choice or label, which phases write in English. */
+  /** Translate a choice or label, which phases state in English. */
   name(label: string): string {
     return this.#words.get(`name.${label}`) ?? label;
   }
 
-  /** Return a number with two digits behind the comma at most, or three figures below one. */
+  /** Format a number with at most two decimals, or three significant digits below one. */
   number(value: number): string {
     if (!Number.isFinite(value)) return "∞";
     const digits =
@@ -65,14 +65,14 @@ export class Texts {
     return new Intl.NumberFormat(this.language, digits).format(value);
   }
 
-  /** Return a day such as 2026-03-02 in words. */
+  /** Format a day such as 2026-03-02. */
   day(day: string | null): string {
     if (day === null) return this.say("day.unknown");
     const format = new Intl.DateTimeFormat(this.language, { dateStyle: "medium", timeZone: "UTC" });
     return format.format(new Date(`${day}T00:00:00Z`));
   }
 
-  /** Return a time of today, such as 14:05. */
+  /** Format a time of today, such as 14:05:09. */
   time(at: Date): string {
     return new Intl.DateTimeFormat(this.language, { timeStyle: "medium" }).format(at);
   }

@@ -1,4 +1,4 @@
-/** Versions of the page: each has a folder of its own, and its reader agrees to a newer one. */
+/** Versions of the page: each has its own folder, and a newer one needs its reader's consent. */
 
 const KEY = "earshot-version";
 
@@ -8,7 +8,7 @@ export interface Version {
   readonly digest: string;
 }
 
-/** Return the version that the page's reader has agreed to; null where none is kept. */
+/** Return the version that the page's reader has agreed to; null if none is stored. */
 export function agreedVersion(): string | null {
   try {
     return localStorage.getItem(KEY);
@@ -17,7 +17,7 @@ export function agreedVersion(): string | null {
   }
 }
 
-/** Begin with this version from now on; return whether the browser keeps that. */
+/** Start with this version from now on; return whether the browser stored that. */
 export function agreeTo(version: string): boolean {
   try {
     localStorage.setItem(KEY, version);
@@ -32,7 +32,7 @@ export function ownVersion(): string {
   return new URL("..", import.meta.url).pathname.split("/").at(-2)!;
 }
 
-/** Return the newest version that the host has; null where it cannot be asked. */
+/** Return the host's newest version; null if it is not known. */
 export async function newestVersion(): Promise<Version | null> {
   try {
     const response = await fetch(new URL("../../newest.json", import.meta.url), {
@@ -46,7 +46,7 @@ export async function newestVersion(): Promise<Version | null> {
   }
 }
 
-/** Return the address of a version: of its file, since not every host has one for a folder. */
+/** Return the address of a version's page: of the file, since some hosts serve no folders. */
 export function addressOf(version: string): string {
   return new URL(`../../${version}/page/index.html`, import.meta.url).href;
 }

@@ -1,4 +1,4 @@
-/** The phone of the page, in a worker: the page asks by messages, and only draws. */
+/** Worker with the page's phone, which the page calls by messages. */
 
 import { shippedEncoder } from "../hearing.ts";
 import {
@@ -12,15 +12,15 @@ import {
 } from "../index.ts";
 import { summaryOf } from "./results.ts";
 
-/** An invitation, without its code where that has served. */
+/** An invitation, without its code once that was used. */
 type Opening = Omit<PhoneLink, "invitation"> & Partial<PhoneLink>;
 
 let phone: Client;
-/** The last that is opened, one after the other, and the last sound that is taken in. */
+/** The newest opening, which waits for those before it, and the newest call of `hear`. */
 let opened: Promise<unknown> = Promise.resolve();
 let heard: Promise<unknown> = Promise.resolve();
 
-/** Everything that the page may ask for, by name. */
+/** Calls that the page may make, by name. */
 const work = {
   /** Open the phone of an invitation, with the encoder at an address; nothing is sent. */
   open(link: Opening, encoder: string, policy: Partial<Limits>): Promise<void> {
@@ -50,15 +50,15 @@ const work = {
   told: () => phone.told(),
   export: () => phone.export(),
   leave: () => phone.leave(),
-  /** Erase the phone of an invitation, also one that cannot be opened; no encoder is asked. */
+  /** Erase the phone of an invitation, even one that cannot be opened; needs no encoder. */
   async erase(link: Opening): Promise<void> {
-    // What is being heard would otherwise be kept afterwards.
+    // Otherwise sound in progress would be stored after erasing.
     await heard;
     await openPhone({ ...link, encoder: {} as Encoder }).erase();
   },
 };
 
-/** Everything that the page may ask for. */
+/** Calls that the page may make. */
 export type Work = typeof work;
 
 /** A request of the page. */
@@ -68,7 +68,7 @@ export interface Asked {
   readonly given: readonly unknown[];
 }
 
-/** The response to it: a result, or the text of an error, and its name if it is the phone's own. */
+/** A response: a result, or an error's message, with its name if it is the phone's own. */
 export interface Told {
   readonly number: number;
   readonly done?: unknown;

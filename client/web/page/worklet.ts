@@ -1,6 +1,6 @@
 /** The part of a microphone that runs on the browser's audio thread: it collects one second. */
 
-// Names of AudioWorkletGlobalScope, which no library of types has.
+// Names of AudioWorkletGlobalScope, which TypeScript's types lack.
 declare const sampleRate: number;
 declare abstract class AudioWorkletProcessor {
   readonly port: MessagePort;
@@ -15,12 +15,11 @@ export class SecondCollector extends AudioWorkletProcessor {
 
   /** Take the next samples; return whether more are wanted. */
   process([channels]: readonly (readonly Float32Array[])[]): boolean {
-    // Firefox goes on as long as the microphone does, whatever is returned.
+    // Firefox keeps calling this while the microphone runs, whatever is returned.
     if (this.#count === sampleRate) return false;
     const block = channels?.[0];
     if (block === undefined) return true;
-    // A browser gives zeros until the microphone runs: they are not sound of this place. A
-    // device that gives zeros for a whole second is silent.
+    // Browsers deliver zeros until the microphone runs: they are skipped, for a second at most.
     if (this.#count === 0 && this.#skipped < sampleRate && block.every((sample) => sample === 0)) {
       this.#skipped += block.length;
       return true;

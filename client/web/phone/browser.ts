@@ -1,4 +1,4 @@
-/** Cryptography that a phone needs of its browser: looked for before it is needed. */
+/** Check that a browser has the cryptography that phones need. */
 
 import { UnsupportedBrowserError } from "../protocol/errors.ts";
 
@@ -11,7 +11,7 @@ export async function checkBrowser(): Promise<void> {
     try {
       await crypto.subtle.generateKey(curve, false, [use]);
     } catch (error) {
-      // WebKitGTK 2.50 fails by chance, as `keyPair` says.
+      // WebKitGTK 2.50 fails at random; see `keyPair`.
       if ((error as Error).name === "OperationError") continue;
       throw new UnsupportedBrowserError(`${curve} in WebCrypto`);
     }

@@ -1,20 +1,20 @@
 /**
- * The day to which a phone's yearly budgets count, by a clock that anybody may have set.
+ * The day on which a phone's yearly budgets are charged, although its clock may be wrong.
  *
- * A clock that is put forward would free the budget of a year. So days count only as far as this
- * page has been running since its own last look, whatever other pages saw meanwhile. Its first look
- * cannot know how long no page was open: a week counts at most, from what the clock said last to
- * what it says now, so that a clock that swings counts once (Python's `calendar`).
+ * Setting the clock forward would free a year's budget. So time counts only as far as this page has
+ * been running since its last look, whatever other pages saw meanwhile. A page's first look cannot
+ * know how long no page was open: it counts at most a week, from the clock's last reading to its
+ * present one, so that a swinging clock counts once (Python's `calendar`).
  */
 
 import { map, type Of, real } from "../protocol/fields.ts";
 
 /** Most seconds that count between the last look before a start and the first one after it. */
 export const LONGEST_OFF = 7 * 86_400;
-/** Largest factor between two clocks that are right. */
+/** Largest ratio between two correct clocks. */
 const SLACK = 1.001;
 
-/** The newest look of any page: seconds that count since 1970, and the clock. */
+/** The newest look of any page: counted seconds since 1970, and the clock's reading. */
 export const look = map({ counted: real(), clock: real() });
 export type Look = Of<typeof look>;
 
@@ -30,8 +30,9 @@ export const ownLooks = new Map<string, OwnLook>();
 /**
  * Return a new look at the clock, later than the last by no more than may have passed since.
  *
- * `clock` is in seconds since 1970, `uptime` in those that this page has been running. Before the
- * phone has released anything nothing can be freed, and the clock is believed: then `last` is null.
+ * `clock` is in seconds since 1970, `uptime` in seconds that this page has been running. `last` is
+ * null until the phone has released something: before, nothing can be freed, and the clock is
+ * trusted.
  */
 export function lookedAt(last: Look | null, clock: number, uptime: number, own?: OwnLook): Look {
   if (last === null) return { counted: clock, clock };
@@ -48,7 +49,7 @@ export function dayOf(seconds: number): string {
   return new Date(1000 * seconds).toISOString().slice(0, 10);
 }
 
-/** Return the day that many days before another. */
+/** Return the day `days` before another. */
 export function daysBefore(day: string, days: number): string {
   return dayOf(Date.parse(`${day}T00:00:00Z`) / 1000 - 86_400 * days);
 }

@@ -1,6 +1,6 @@
 /**
- * Everything that an app needs of Earshot in one object: a phone, its store, its server and their
- * visits. It holds nothing but what its store has, so a page may be closed at any moment.
+ * An app's single entry point: a phone, its store, its server and the visits between them. All
+ * state is in the store, so a page may be closed at any moment.
  */
 
 import { InvalidInputError, LocalError, WrongStateError } from "../protocol/errors.ts";
@@ -28,7 +28,7 @@ import { type OperatorKey, policyOf } from "./policy.ts";
 import { exchanged, hasFailed, type Visit, visited } from "./visits.ts";
 import type { Voter } from "./voters.ts";
 
-/** A phone that no server knows, yet or any more, and that has nothing with which to enrol. */
+/** A phone that is not enrolled and has no invitation to enrol with. */
 export class NotEnrolledError extends LocalError {
   override name = "NotEnrolledError";
 }
@@ -45,21 +45,21 @@ export interface Heard {
   readonly place: string | null;
 }
 
-/** What an app says of its phone. */
+/** Options of a phone. */
 export interface Options {
-  /** Address of the server: https, a host and perhaps a port. */
+  /** Address of the server: https, a host and an optional port. */
   readonly server: string;
   /** Keys of two organizations: of the server as the leader of sums, and of their helper. */
   readonly leader: OperatorKey;
   readonly helper: OperatorKey;
   readonly encoder: Encoder;
-  /** Code with which a new phone enrols at its first visit, in the place of a call of `enrol`. */
+  /** Code with which a new phone enrols at its first visit, instead of by `enrol`. */
   readonly invitation?: string;
   /** 32 secret bytes from the platform's key store, under which the store is sealed. */
   readonly key?: Bytes;
-  /** Limits other than the default ones. */
+  /** Limits that differ from the default. */
   readonly policy?: Partial<Limits>;
-  /** Whether the server is told by which rule a phase is refused; by default it is. */
+  /** Whether the server is sent the name of the rule that refuses a phase; by default it is. */
   readonly tellRefusals?: boolean;
   /** Choices of polls; by default those of the newest phase, or of everyday life. */
   readonly hierarchy?: LabelHierarchy;
@@ -67,7 +67,7 @@ export interface Options {
   readonly keepDays?: number | null;
   /** Model that votes in labelling phases; by default the labelled recordings do. */
   readonly voter?: Voter;
-  /** Store in place of the browser's. */
+  /** Store to use instead of the browser's. */
   readonly store?: Store;
   /** For tests: `fetch`, the pause between tries, and a clock of the seconds since 1970. */
   readonly fetch?: typeof fetch;
@@ -78,16 +78,16 @@ export interface Options {
 /**
  * Open the phone of this page's origin; nothing is sent yet.
  *
- * Throws `InvalidInputError` for a server, key or operator that cannot be one, and
- * `InvalidParametersError` for a limit that is none.
+ * Throws `InvalidInputError` for an invalid server, key, operator or `keepDays`, and
+ * `InvalidParametersError` for an invalid limit.
  */
 export function openPhone(options: Options): Client {
   return new Client(options);
 }
 
 /**
- * A phone of one server. Work that changes something waits for its turn, here or in another tab,
- * and throws `BusyError` where none comes; no work but visits waits for the network.
+ * A phone of one server. Calls that change something take turns across tabs, and throw `BusyError`
+ * after waiting too long; only calls that reach the server wait for the network.
  */
 export class Client {
   readonly #options: Options;
@@ -98,7 +98,7 @@ export class Client {
   #expiredOn = "";
   #failures = 0;
 
-  /** Take what an app says; see `openPhone`. */
+  /** Check the options; see `openPhone`. */
   constructor(options: Options) {
     const { server, leader, helper, policy, tellRefusals, keepDays = KEEP_DAYS } = options;
     checkServer(server);
@@ -128,14 +128,15 @@ export class Client {
   async hear(sound: Sound): Promise<number> {
     const embedding = await this.#embedded(sound);
     const number = await this.#changed(async (memory) => memory.keep(embedding, memory.day));
-    // Some browsers ask their users, who may take their time, and none lets a worker ask.
+    // Not awaited, since some browsers ask their users. Workers cannot request it.
     if (number === 1) navigator.storage?.persist?.().catch(() => {});
     return number;
   }
 
   /**
-   * Return whether the browser has promised to keep the store when the disk is full, for which a
-   * page asks with its first recording. A page whose phone is in a worker has to ask by itself.
+   * Return whether the browser has promised to keep the store when the disk is full. A page
+   * requests that with its first recording; for a phone in a worker, the page has to request it
+   * itself.
    */
   async isPersistent(): Promise<boolean> {
     return (await navigator.storage?.persisted?.()) ?? false;
@@ -169,7 +170,7 @@ export class Client {
     return namesAt(places, { rows: 1, columns, values })[0]!;
   }
 
-  /** Classes, and the choices of each, that a poll offers now. */
+  /** Return the classes that a poll offers now, with the choices of each. */
   async poll(): Promise<LabelHierarchy> {
     return (await this.#memory()).hierarchy;
   }
@@ -196,24 +197,24 @@ export class Client {
     });
   }
 
-  /** Return everything that ever left this phone, oldest first, or throw `LostLedgerError`. */
+  /** Return every release of this phone, oldest first. Throws `LostLedgerError`. */
   async ledger(): Promise<readonly Readonly<Record<string, unknown>>[]> {
     return (await (await this.#memory()).ledger()).export();
   }
 
-  /** Return what was spent, and what may be, in 366 days and in the phone's life, in each unit. */
+  /** Return spent ε and its limit in each unit, for 366 days and for the phone's life. */
   async standing(): Promise<readonly Standing[]> {
     const memory = await this.#memory();
     const ledger = await memory.ledger();
     return standing(this.#settings.policy.limits, ledger, memory.today());
   }
 
-  /** Return why this phone refused the last request; null once it took part again. */
+  /** Return why this phone refused the last request; null once it has taken part again. */
   async refusal(): Promise<string | null> {
     return (await this.#memory()).state.refusal || null;
   }
 
-  /** Return the newest ending of a phase of which the user was not told; null if there is none. */
+  /** Return the newest ending that is not marked as shown by `told`; null if there is none. */
   async ending(): Promise<Ending | null> {
     const memory = await this.#memory();
     const saved = memory.state.untold ? await memory.get("ending") : null;
@@ -221,7 +222,7 @@ export class Client {
     return read && isEnding(read) ? read : null;
   }
 
-  /** Note that the user knows of the ending. */
+  /** Mark the ending as shown to the user. */
   told(): Promise<void> {
     return this.#changed(async (memory) => {
       memory.state.untold = false;
@@ -229,7 +230,7 @@ export class Client {
     });
   }
 
-  /** Return all that the phone keeps but for its keys, for its user: to be written as JSON. */
+  /** Return everything that the phone keeps, except its keys, in types that JSON has. */
   async export(): Promise<Readonly<Record<string, unknown>>> {
     const memory = await this.#memory();
     const { encoder, name, member, labels, choices, known, refusal } = memory.state;
@@ -255,21 +256,21 @@ export class Client {
   }
 
   /**
-   * Forget everything, the ledger and both keys included. The server still knows the phone: `leave`
-   * first. Whoever enrols again is a new phone with new budgets. A visit under way writes
-   * nothing more, and ends by `NotEnrolledError` unless it is done.
+   * Erase everything, including the ledger and both keys. The server still knows the phone: call
+   * `leave` first. A phone that enrols again is a new one with new budgets. A visit under way
+   * writes nothing more, and throws `NotEnrolledError` unless it is done.
    */
   erase(): Promise<void> {
     return inTurn(this.#store.name, () => this.#store.erase());
   }
 
-  /** Let go of the store; the next call opens it again. */
+  /** Close the store; the next call opens it again. */
   close(): void {
     this.#store.close();
   }
 
   /**
-   * Enrol with the code of an invitation, which is not kept; do nothing where that is done.
+   * Enrol with an invitation's code, which is not stored; do nothing if the phone is enrolled.
    *
    * Throws `InvitationRefusedError`: the server does not admit the phone. `UnavailableError`: the
    * server cannot be reached now.
@@ -281,11 +282,11 @@ export class Client {
   }
 
   /**
-   * Ask the server for a task, do it and answer; enrol first where that is not done.
+   * Request a task, do it and send the answer; enrol first if needed.
    *
-   * Come again after the outcome's seconds, at once where they are 0. Throws `NotEnrolledError`:
+   * Call again after the outcome's `seconds`, immediately if they are 0. Throws `NotEnrolledError`:
    * the phone is new and has no invitation. `InvitationRefusedError`: the server does not admit it.
-   * `LocalError`: something is wrong on this phone; trouble elsewhere is told by the outcome.
+   * `LocalError`: something is wrong on this phone; other trouble is in the outcome.
    */
   visit(): Promise<Visit> {
     return alone(this.#visits, async () => {
@@ -299,8 +300,8 @@ export class Client {
   }
 
   /**
-   * Let the server forget this phone, and the phone its name and key. Recordings, results and the
-   * ledger stay.
+   * Un-enrol: the server deletes its data about this phone, and the phone its name and key.
+   * Recordings, results and the ledger stay.
    *
    * Throws `NotEnrolledError`: no server knows the phone. `UnavailableError`: the server cannot be
    * reached now; nothing has changed here.
@@ -308,7 +309,7 @@ export class Client {
   leave(): Promise<void> {
     return inTurn(this.#visits, async () => {
       const { seed, name } = (await this.#memory()).state;
-      if (!name) throw new NotEnrolledError("this phone is enrolled nowhere");
+      if (!name) throw new NotEnrolledError("this phone is not enrolled");
       try {
         await (await this.#line(seed)).leave(name);
       } catch (error) {
@@ -320,7 +321,7 @@ export class Client {
     });
   }
 
-  /** Name of the lock of what visits the server. */
+  /** Name of the lock that visits hold. */
   get #visits(): string {
     return `${this.#store.name} visit`;
   }
@@ -329,7 +330,7 @@ export class Client {
   async #enrolled(
     invitation = this.#options.invitation,
   ): Promise<readonly [HttpTransport, Readonly<State>]> {
-    // Durable before the server hears of the key: it gives the same key the same name.
+    // Stored before the server receives the key, to which it always gives the same name.
     const state = await this.#changed(async ({ state }) => {
       if (!state.name && invitation === undefined) {
         throw new NotEnrolledError("this phone is not enrolled yet: it needs an invitation");
@@ -351,7 +352,7 @@ export class Client {
     const { server, fetch, pause = wait } = this.#options;
     const patient = async (seconds: number): Promise<void> => {
       await pause(seconds);
-      // What was erased meanwhile is not sent again.
+      // A phone that was erased meanwhile sends nothing again.
       await this.#memory(seed);
     };
     return new HttpTransport(server, await signingKey(seed), this.#clock, fetch, patient);
@@ -370,14 +371,14 @@ export class Client {
     return memory.isOfAnotherEncoder ? null : memory.places();
   }
 
-  /** Change the memory while nobody else does; given a seed, only that of this phone. */
+  /** Change the memory under its lock; given a seed, only if it is still the phone's. */
   #changed<T>(work: (memory: Memory) => Promise<T>, seed?: Bytes): Promise<T> {
     return inTurn(this.#store.name, async () => {
       if (!this.#isChecked) await checkBrowser();
       this.#isChecked = true;
       const memory = await this.#memory(seed);
       const { day } = memory;
-      // What is old is forgotten first; a day has to pass before anything else is.
+      // Removes expired recordings first, once a day.
       if (day !== this.#expiredOn || memory.isOfAnotherEncoder) {
         await memory.expire();
         await memory.commit();
@@ -391,13 +392,13 @@ export class Client {
 
   async #embedded(sound: Sound): Promise<Float32Array> {
     const { encoder } = this.#settings;
-    // A page that only visits its server loads nothing that hears.
+    // Pages that only visit their server do not load this.
     const { oneSecond } = await import("./features.ts");
     return encoder.embed(oneSecond(sound, encoder.rate));
   }
 }
 
-/** Return a value as JSON has it: bytes as hexadecimal digits. */
+/** Convert a value to JSON's types, with bytes as hexadecimal digits. */
 function plain(value: unknown): unknown {
   if (value instanceof Uint8Array) return hex(value);
   if (Array.isArray(value)) return value.map(plain);

@@ -27,7 +27,7 @@ export interface Encoder {
   readonly name: string;
   /** Length of an embedding. */
   readonly dimensions: number;
-  /** Samples per second that the encoder hears, which are its second. */
+  /** Samples per second of the encoder's input, one second of sound. */
   readonly rate: number;
 
   /** Return the embedding of a second, `rate` numbers in [-1, 1]: a row of length one. */
@@ -91,7 +91,7 @@ export class FileEncoder implements Encoder {
         `the model must take [1,${FRAMES},${BANDS},1] numbers, not [${this.#network.inputShape}]`,
       );
     }
-    // A model whose steps do not fit each other is refused now, and not at the first second.
+    // Refuses a model whose steps do not fit each other now, not at the first second.
     const { shape } = this.#network.run(new Float32Array(FRAMES * BANDS));
     if (shape.join() !== [1, DIMENSIONS].join()) {
       throw new DamagedEncoderError(

@@ -1,7 +1,7 @@
 /**
  * The encoder file: a TensorFlow Lite model in front, an archive with its card behind.
  *
- * The archive is a ZIP file whose entries are stored as they are.
+ * The archive is a ZIP file whose entries are not compressed.
  */
 
 import { sha256 } from "../protocol/canonical.ts";
@@ -21,7 +21,7 @@ const RATES: ReadonlyMap<unknown, number> = new Map(
   [8000, 16_000].map((rate) => [`log-mel 61x64 at ${rate / 1000} kHz, unit rms`, rate]),
 );
 
-/** An encoder file that is not as it should be; the message says what is wrong. */
+/** A damaged or unusable encoder file; the message says what is wrong. */
 export class DamagedEncoderError extends LocalError {
   override name = "DamagedEncoderError";
 }
@@ -110,7 +110,7 @@ function entry(data: Uint8Array, name: string): Uint8Array {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const signed = (at: number, size: number, signature: number): boolean =>
     at >= 0 && at + size <= data.length && view.getUint32(at, true) === signature;
-  // The archive's end has 22 bytes and a comment, which nobody writes here.
+  // The end record has 22 bytes; encoder files have no archive comment after it.
   const end = data.length - 22;
   if (!signed(end, 22, 0x06054b50)) {
     throw new DamagedEncoderError(

@@ -1,4 +1,4 @@
-/** Expiry of recordings: none is kept for longer than its phone was told to keep it. */
+/** Expiry of recordings after the configured number of days. */
 
 import { daysBefore } from "./calendar.ts";
 
@@ -6,11 +6,11 @@ import { daysBefore } from "./calendar.ts";
 export const KEEP_DAYS = 28;
 
 /**
- * Return the numbers of recordings that are `keepDays` days old, and the day from which recordings
- * without a day are to be counted, or null if there are none.
+ * Return the numbers of recordings that are at least `keepDays` days old, and the day from which
+ * the age of recordings without a day counts; null if there are none.
  *
- * `made`: number and day of each recording; one that is still to come (a clock was wrong) is taken
- * to be as old as `since`, the first day on which such a one was met.
+ * `made`: number and day of each recording. A day in the future (a clock was wrong) counts as none:
+ * such recordings are as old as `since`, the first day on which one was met.
  */
 export function expired(
   made: Iterable<readonly [number, string | null]>,

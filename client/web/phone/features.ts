@@ -22,7 +22,7 @@ const POWER_FLOOR = 1e-8;
 /** Reasons why a recording cannot be used. */
 export type Unusable = "too short" | "silent" | "clipped" | "not finite";
 
-/** A recording that says nothing about its environment; `reason` says why. */
+/** A recording that cannot be used; `reason` says why. */
 export class UnusableRecordingError extends InvalidInputError {
   override name = "UnusableRecordingError";
   readonly reason: Unusable;
@@ -48,8 +48,8 @@ export interface Sound {
  *
  * `wanted`: samples per second that the encoder hears; the sound's rate must not be below it.
  * Returns: `wanted` numbers.
- * Throws `InvalidInputError`: the sound has another shape or rate, or lacks some of what the
- * encoder hears.
+ * Throws `InvalidInputError`: the sound has an invalid shape or rate, or a lower rate than the
+ * encoder.
  * Throws `UnusableRecordingError`: the second is too short, not finite, silent (root mean square
  * below `SILENT_RMS`) or clipped (over `CLIPPED_FRACTION` of the samples of a channel at
  * `FULL_SCALE` or above).
@@ -92,7 +92,7 @@ export function oneSecond(sound: Sound, wanted: number): Float32Array {
 
 /** Spectrum of a second at one rate: 61 frames of 64 bands, the input of an encoder's network. */
 export class Spectrum {
-  /** Samples per second, a multiple of 8,000; all of them are the second. */
+  /** Samples per second, a multiple of 8,000. */
   readonly rate: number;
   readonly #frame: number;
   readonly #transform: FastTransform;
@@ -113,7 +113,7 @@ export class Spectrum {
   }
 
   /**
-   * Return the logarithm of the mel spectrum of a second that is first brought to unit level.
+   * Return the log-mel spectrum of a second, scaled to unit level first.
    *
    * Periodic Hann window, frames of 32 ms every 16 ms. The weights of a band sum to one and the
    * power of a frame is divided by the energy of the window, so white noise of variance v reads
@@ -225,7 +225,7 @@ function check(channels: readonly Float32Array[], rate: number, wanted: number):
   }
 }
 
-/** Transforms of the last rate that was heard: a phone's microphone has one. */
+/** Transforms of the last rate, cached since a phone's microphone has one rate. */
 let prepared:
   { rate: number; wanted: number; down: ChirpTransform; up: ChirpTransform } | undefined;
 
@@ -240,7 +240,7 @@ function resampled(mono: Float64Array, wanted: number): Float64Array {
   }
   const [real, imaginary] = prepared.down.apply(mono);
   // The other half of the spectrum is the mirror image of this one, so twice the real part is both;
-  // bin 0, which has no image, is nothing once the offset is removed.
+  // bin 0, which has no image, is zero once the offset is removed.
   const [second] = prepared.up.apply(real, imaginary);
   return second.map((sample) => (2 * sample) / rate);
 }

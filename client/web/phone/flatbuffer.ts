@@ -17,10 +17,10 @@ export class Table {
   readonly #fields: number;
 
   /**
-   * Find a table.
+   * Open a table.
    *
    * `at`: where it begins.
-   * Throws `DamagedEncoderError`: it leaves the buffer; so do all methods.
+   * Throws `DamagedEncoderError`: it exceeds the buffer; so do all methods.
    */
   constructor(bytes: DataView, at: number) {
     this.#bytes = bytes;
@@ -30,7 +30,7 @@ export class Table {
     inside(bytes, this.#fields, 4);
   }
 
-  /** Return a field of one signed byte; a truth value is 0 or 1. */
+  /** Return a field of one signed byte; a boolean is 0 or 1. */
   byte(field: number, absent = 0): number {
     const at = this.#place(field, 1);
     return at === undefined ? absent : this.#bytes.getInt8(at);
@@ -74,7 +74,7 @@ export class Table {
     inside(this.#bytes, at, 4);
     const count = this.#bytes.getUint32(at, true);
     if (count > most) {
-      throw new DamagedEncoderError(`the model has a list of ${count} entries; ${most} may be`);
+      throw new DamagedEncoderError(`the model has a list of ${count} entries; at most ${most} fit`);
     }
     inside(this.#bytes, at + 4, count * size);
     return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + at + 4, count * size);
@@ -98,8 +98,8 @@ export class Table {
 /**
  * Return the root table of a flatbuffer.
  *
- * `identifier`: four letters by which the format is known.
- * Throws `DamagedEncoderError`: the buffer is another one, or is cut short.
+ * `identifier`: four letters that identify the format.
+ * Throws `DamagedEncoderError`: the buffer has another identifier, or is cut short.
  */
 export function rootOf(buffer: Uint8Array, identifier: string): Table {
   const bytes = new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);

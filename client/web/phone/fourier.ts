@@ -5,7 +5,7 @@
  * L. Bluestein, A linear filtering approach to the computation of discrete Fourier transform, 1970.
  */
 
-/** Complex fast Fourier transform of one power of two; what it leaves is in bit-reversed order. */
+/** Complex fast Fourier transform of a power of two, with results in bit-reversed order. */
 export class FastTransform {
   readonly length: number;
   readonly #cosines: Float64Array;
@@ -43,7 +43,7 @@ export class FastTransform {
     }
   }
 
-  /** Undo `forward`, order included, but for a factor of `length`. */
+  /** Invert `forward`, including its order, up to a factor of `length`. */
   backward(real: Float64Array, imaginary: Float64Array): void {
     const cosines = this.#cosines;
     const sines = this.#sines;

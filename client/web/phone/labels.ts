@@ -1,4 +1,4 @@
-/** Choices of polls for a user about a recording, and the environments of everyday life. */
+/** Choices of polls about a recording, and the everyday environments that they offer by default. */
 
 import { type Groups, LabelHierarchy } from "../protocol/environments.ts";
 import { InvalidInputError } from "../protocol/errors.ts";
@@ -21,7 +21,7 @@ event:crowd,concert,cinema,stadium,party,worship
 workshop:machine hum,factory,garage,laboratory,warehouse
 sport:gym,swimming pool,sports hall,playing field`;
 
-/** Return the environments of everyday life that phones and phases agree on, as Python has them. */
+/** Return the default environments of everyday life, the same as Python's. */
 export function defaultHierarchy(): LabelHierarchy {
   const groups: Groups = ENVIRONMENTS.trim()
     .split("\n")
@@ -31,7 +31,7 @@ export function defaultHierarchy(): LabelHierarchy {
 }
 
 /**
- * Refuse a choice that is in none of some hierarchies, of which the last is the present poll's.
+ * Refuse a choice that none of the hierarchies has; the last one is the present poll's.
  *
  * Throws `UnknownLabelError`.
  */

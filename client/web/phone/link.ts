@@ -1,6 +1,6 @@
 /**
- * Invitation of a phone in a browser: all that it is told, in the fragment of its page's address
- * (docs/protocol.md, section 1). Browsers send no fragment to whoever serves the page.
+ * Invitation of a phone in a browser, in the fragment of its page's address (docs/protocol.md,
+ * section 1). Browsers do not send fragments to the page's host.
  */
 
 import { canonical } from "../protocol/canonical.ts";
@@ -25,23 +25,23 @@ export type PhoneLink = Of<typeof phoneLink>;
 /**
  * Read the fragment of an address, without its `#`.
  *
- * Throws `MalformedMessageError` for whatever is not, byte for byte, an invitation of this version.
+ * Throws `MalformedMessageError` for anything but a canonical invitation of this version.
  */
 export function readLink(fragment: string): PhoneLink {
   const letters = fragment.slice(PREFIX.length);
   const isWhole = fragment.startsWith(PREFIX) && /^[A-Za-z0-9_-]+$/.test(letters);
   if (!isWhole || fragment.length > LARGEST_FRAGMENT || letters.length % 4 === 1) {
-    throw new MalformedMessageError("this is no invitation, or part of it is missing");
+    throw new MalformedMessageError("not an invitation, or part of it is missing");
   }
   const standard = letters.replaceAll("-", "+").replaceAll("_", "/");
   const text = atob(standard);
   const data = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
   const link = phoneLink.read(unpack(data, LARGEST_FRAGMENT));
-  // Of one invitation there is one fragment: bits that stand for nothing are zeros.
+  // An invitation has exactly one fragment: unused bits are zeros.
   const isCanonical =
     btoa(text).replaceAll("=", "") === standard && compared(canonical(phoneLink, link), data) === 0;
   if (!isCanonical || compared(link.leader, link.helper) === 0) {
-    throw new MalformedMessageError("an invitation that nobody writes so");
+    throw new MalformedMessageError("not a canonical invitation, or one with equal keys");
   }
   try {
     checkServer(link.server);
@@ -53,8 +53,8 @@ export function readLink(fragment: string): PhoneLink {
 }
 
 /**
- * Refuse what is not the address of a server: `https`, a host and perhaps a port, and nothing
- * behind them; `http` for this machine's own addresses alone. Throws `InvalidInputError`.
+ * Check a server's address: `https`, a host and an optional port, and nothing else; `http` is
+ * accepted for loopback addresses only. Throws `InvalidInputError`.
  */
 export function checkServer(server: string): void {
   const [, scheme, host] = /^(https?):\/\/([^\s\\/?#@]+)$/.exec(server) ?? [];
@@ -62,7 +62,7 @@ export function checkServer(server: string): void {
   try {
     name = host === undefined ? null : new URL(server).hostname;
   } catch {
-    // told below
+    // reported below
   }
   const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(name ?? "");
   if (!name || (scheme === "http" && !isHere)) {

@@ -1,6 +1,6 @@
 /**
- * A phone's memory during one piece of work: what it reads of its store, and the changes that it
- * makes, which reach the store in one transaction at the end, or not at all.
+ * A phone's memory during one operation: what it reads from its store, and its changes, which reach
+ * the store in one transaction at the end, or not at all.
  */
 
 import { classesOf, LabelHierarchy } from "../protocol/environments.ts";
@@ -35,16 +35,16 @@ import type { Policy } from "./policy.ts";
 import type { Voter } from "./voters.ts";
 
 const LARGEST_ROW = 64 * 2 ** 20;
-/** Phases that are named to the server as known, and sums that a phone remembers to have begun. */
+/** Most known phases that are sent to the server, and most begun sums that are remembered. */
 const [KNOWN, BEGUN] = [8, 1024];
 const NONE: Bytes = new Uint8Array();
 const STATE = "state";
 const RECORDING = "recording/";
 const LEDGER = "ledger/";
-/** Row with the number of entries: a ledger cannot tell that its newest are missing. */
+/** Row with the number of entries: a ledger does not show that its newest are missing. */
 const LENGTH = "ledger";
 
-/** The phase that a phone is in, as it agreed to it, and the weight of its part. */
+/** The phase that a phone takes part in, as agreed, and the weight of its part. */
 const membership = map({ phase: bytes(16), index: whole(), parameters, weight: whole(0) });
 
 /** Everything small that a phone keeps, in one row. */
@@ -58,11 +58,11 @@ const state = map({
   /** Labels of the newest phase, and their choices. */
   labels: optional(list(labelName, LARGEST_LABELS), []),
   choices,
-  /** Whether a server has said anything, the phases that are over, and one with untold ending. */
+  /** Whether a server has answered, the phases that are over, and whether an ending is unread. */
   met: optional(flag, false),
   known: optional(list(bytes(16), KNOWN), []),
   untold: optional(flag, false),
-  /** Why the last request was refused, and the phase of which the server was told so. */
+  /** Why the last request was refused, and the phase whose refusal was reported. */
   refusal: optional(line(1024), ""),
   told: optional(bytes(0, 16), NONE),
   look: nullable(look),
@@ -80,14 +80,14 @@ const recordingRow = map({
   choice: nullable(labelName),
   counted: optional(flag, false),
 });
-/** A recording: its embedding, its day, the user's choice, and if a histogram counted it. */
+/** A recording: its embedding, day and choice, and whether a histogram has counted it. */
 export type Recording = Of<typeof recordingRow>;
 
-/** Results that name sound, each in a row of its type. */
+/** Results by which sound is named, each in a row of its type. */
 export type Naming = Extract<Ending, { readonly centroids: unknown }>;
 type Names = "result" | "labelled";
 
-/** What a phone is, besides what it remembers. */
+/** Settings of a phone, which are not stored. */
 export interface Settings {
   readonly encoder: Encoder;
   readonly policy: Policy;
@@ -99,7 +99,7 @@ export interface Settings {
   readonly clock: () => number;
 }
 
-/** What a phone remembers, and what it is about to change. */
+/** Stored state of a phone, with its pending changes. */
 export class Memory {
   readonly settings: Settings;
   readonly state: State;
@@ -119,16 +119,16 @@ export class Memory {
     this.#ownLook = ownLooks.get(store.name);
   }
 
-  /** Open what a store has; one that is new has nothing. */
+  /** Open a store's memory; that of a new store is empty. */
   static async open(store: Store, settings: Settings): Promise<Memory> {
     const saved = (await store.read(STATE)).get(STATE);
     return new Memory(store, settings, read("state", state, saved ?? Uint8Array.of(0x80)));
   }
 
   /**
-   * Make all changes durable at once; only then may anything that rests on them leave the phone.
+   * Make all changes durable in one transaction, before anything that depends on them is sent.
    *
-   * What was forgotten cannot be read on the disk afterwards.
+   * Forgotten recordings cannot be read from the disk afterwards.
    */
   async commit(): Promise<void> {
     const after = encode(state, this.state);
@@ -200,12 +200,12 @@ export class Memory {
     }
   }
 
-  /** Whether what is kept is of another encoder than this phone's: the two do not compare. */
+  /** Whether the stored embeddings are of another encoder: they are not comparable. */
   get isOfAnotherEncoder(): boolean {
     return this.state.encoder !== this.settings.encoder.name;
   }
 
-  /** Forget what reached its age, and all recordings of another encoder than this phone's. */
+  /** Forget expired recordings, and all that another encoder made. */
   async expire(): Promise<void> {
     const { encoder, keepDays } = this.settings;
     if (this.isOfAnotherEncoder) {
@@ -216,7 +216,7 @@ export class Memory {
       }
       this.state.encoder = encoder.name;
     }
-    // Kept day by day, also by a phone that takes part in nothing until its budget is free again.
+    // Updated daily, also while a phone takes part in nothing because its budget is spent.
     this.today();
     if (keepDays === null) return;
     const kept = [...(await this.recordings())];
@@ -262,29 +262,29 @@ export class Memory {
     return this.settings.hierarchy ?? defaultHierarchy();
   }
 
-  /** Return, for each choice, the class of the newest phase that it stands for; null if none. */
+  /** Return each choice's class in the newest phase; null if it has none. */
   classesOf(given: readonly (string | null)[]): readonly (string | null)[] {
     return classesOf(given, this.agreed, this.usual);
   }
 
   // ------------------------------------------------------------------------------------ places
 
-  /** Keep a result by which sound is named; one of samples belongs to the result before it. */
+  /** Keep a result that names sound; labelled samples belong to the result before them. */
   keepNames(result: Naming): void {
     this.put(result.type === "labelled" ? "labelled" : "result", encode(task, result));
     if (result.type !== "labelled") this.put("labelled", null);
   }
 
-  /** Return a result by which sound is named; null if there is none. */
+  /** Return a result that names sound; null if there is none. */
   async names(name: Names): Promise<Naming | null> {
     const saved = await this.get(name);
     return saved && (read(name, task, saved) as Naming);
   }
 
   /**
-   * Return the places by which sound is named; null as long as nothing was published.
+   * Return the places that name sound; null before the first result.
    *
-   * Samples that got a name precede the result's centroids, if the two compare.
+   * Named samples precede the result's centroids, if geometry and dimensions agree.
    */
   async places(): Promise<Places | null> {
     const [result, labelled] = [await this.names("result"), await this.names("labelled")];
@@ -309,10 +309,10 @@ export class Memory {
 
   // ------------------------------------------------------------------------------------ ledger
 
-  /** Return the ledger; throws `LostLedgerError` if it is not what was written. */
+  /** Return the ledger; throws `LostLedgerError` if it is damaged or incomplete. */
   async ledger(): Promise<Ledger> {
     if (this.#ledger) return this.#ledger;
-    // At once, since another page may enter something between two reads.
+    // In one read, since another page may add an entry between two.
     const rows = await this.#store.read(LENGTH);
     const said = rows.get(LENGTH);
     const length = said === undefined ? 0 : read(LENGTH, whole(0), said);
@@ -320,7 +320,7 @@ export class Memory {
     const lost = "Without its ledger this phone releases nothing";
     if (entries.length !== length || length < this.state.entries) {
       const needed = Math.max(length, this.state.entries);
-      throw new LostLedgerError(`${entries.length} of ${needed} entries. ${lost}`);
+      throw new LostLedgerError(`${entries.length} of ${needed} ledger entries. ${lost}`);
     }
     try {
       return (this.#ledger = await Ledger.open(entries));
@@ -330,13 +330,13 @@ export class Memory {
     }
   }
 
-  /** Enter encoded entries into the ledger, those that it has appended. */
+  /** Store encoded entries that the ledger has appended. */
   book(entries: readonly Bytes[]): void {
     for (const entry of entries) this.put(rowName(LEDGER, ++this.state.entries), entry);
     this.put(LENGTH, pack(this.state.entries));
   }
 
-  /** Return the day in UTC to which budgets count, whatever the clock says. */
+  /** Return the day in UTC on which budgets are charged; see `calendar`. */
   today(): string {
     const uptime = performance.now() / 1000;
     const last = this.state.entries ? this.state.look : null;
@@ -368,7 +368,7 @@ export class Memory {
     const { known, met } = this.state;
     if (known.some((each) => compared(each, ending.phase) === 0)) return false;
     this.state.known = [ending.phase, ...known].slice(0, KNOWN);
-    // A result that comes before anything else is older than this phone.
+    // A result that is the first message is older than this phone.
     this.state.untold = met || !("centroids" in ending);
     this.put("ending", this.state.untold ? encode(task, ending) : null);
     return true;

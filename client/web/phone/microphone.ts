@@ -3,7 +3,7 @@
 import { LocalError } from "../protocol/errors.ts";
 import type { Sound } from "./features.ts";
 
-/** Milliseconds within which a microphone that may be used gives its second. */
+/** Milliseconds within which an allowed microphone must deliver its second. */
 const PATIENCE = 10_000;
 
 /** Reasons why a browser gives no microphone, by the names of its errors. */
@@ -19,10 +19,10 @@ export class MicrophoneError extends LocalError {
 }
 
 /**
- * Record exactly one second, now, and switch the microphone off at once.
+ * Record exactly one second now, then switch the microphone off.
  *
  * Echo cancellation, noise suppression and gain control are off: they are made for speech, and
- * remove the place around it.
+ * remove the sound of the place.
  *
  * `worklet`: address of the page's `worklet` script.
  * Returns: one channel at the rate of the microphone, or of the device where browsers hide that.
@@ -45,7 +45,7 @@ export async function listen(worklet: string | URL): Promise<Sound> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
     stream = await navigator.mediaDevices.getUserMedia({ audio });
-    // At its own rate: a headset's, by Bluetooth, would be filled up with nothing.
+    // At the microphone's own rate: a Bluetooth headset has a low one, and upsampling adds nothing.
     context = new AudioContext(stream.getAudioTracks()[0]?.getSettings());
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(
@@ -60,14 +60,14 @@ export async function listen(worklet: string | URL): Promise<Sound> {
     const reason = error instanceof Error ? (REASONS.get(error.name) ?? error.message) : error;
     throw new MicrophoneError(`no microphone: ${reason}`);
   } finally {
-    // First of all: this is what puts the browser's indicator out.
+    // First, since this turns the browser's indicator off.
     for (const track of stream?.getTracks() ?? []) track.stop();
     clearTimeout(timer);
     await context?.close();
   }
 }
 
-/** Return as many samples as the context takes in a second. */
+/** Return one second of samples at the context's rate. */
 async function second(
   stream: MediaStream,
   context: AudioContext,

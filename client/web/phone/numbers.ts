@@ -1,8 +1,8 @@
-/** Arrays of numbers with a shape, as a network's steps hand them on, and what a run may take. */
+/** Arrays of a network's steps, and limits on the memory and time of a run. */
 
 import { DamagedEncoderError } from "./encoder_file.ts";
 
-/** Numbers in rows, the last dimension closest together; whole numbers, too, are doubles here. */
+/** An array in row-major order; integers are doubles as well. */
 export interface Numbers {
   readonly shape: readonly number[];
   readonly data: Float64Array;
@@ -10,12 +10,12 @@ export interface Numbers {
 
 /** Most dimensions of an array. */
 export const MOST_DIMENSIONS = 8;
-/** Most numbers that all steps of a run make: 64 MB. The shipped encoders make 1.2 million. */
+/** Most numbers in the outputs of all steps: 64 MB. The shipped encoders need 1.2 million. */
 const MOST_NUMBERS = 2 ** 23;
 /** Most additions of a run, a second or so. The shipped encoders need 56 million. */
 const MOST_WORK = 2 ** 29;
 
-/** Memory and time that are left to a run of a network. */
+/** Remaining memory and time of a run. */
 export class Allowance {
   #numbers = MOST_NUMBERS;
   #work = MOST_WORK;
@@ -55,17 +55,17 @@ export function countOf(shape: readonly number[]): number {
   return shape.reduce((product, each) => product * each, 1);
 }
 
-/** Return the distance between neighbours along each dimension of an array. */
+/** Return the strides of an array, one for each dimension. */
 export function stridesOf(shape: readonly number[]): number[] {
   return shape.map((_, i) => shape.slice(i + 1).reduce((product, each) => product * each, 1));
 }
 
 /**
- * Return the place in another array of every number of an array, row by row.
+ * Return the index in another array of each element of an array, in row-major order.
  *
  * `shape`: shape of the array.
- * `strides`: steps in the other array, one for each dimension.
- * `start`: place of the first number.
+ * `strides`: strides in the other array, one for each dimension.
+ * `start`: index of the first element.
  */
 export function places(
   shape: readonly number[],

@@ -1,4 +1,4 @@
-/** Steps of TensorFlow Lite's networks, as far as the shipped encoders use them. */
+/** TensorFlow Lite's operations, as far as the shipped encoders use them. */
 
 import { DamagedEncoderError } from "./encoder_file.ts";
 import { Table } from "./flatbuffer.ts";
@@ -12,10 +12,10 @@ import {
 } from "./numbers.ts";
 import { depthwise, patches, product, type Window } from "./products.ts";
 
-/** A step at work: arrays in (undefined for one that is left out), an array out. */
+/** An operation with its options: arrays in (undefined for omitted ones), an array out. */
 export type Kernel = (given: Inputs, allowance: Allowance) => Numbers;
 
-/** Arrays that a step is given. */
+/** Input arrays of a step. */
 export class Inputs {
   readonly #arrays: readonly (Numbers | undefined)[];
 
@@ -23,7 +23,7 @@ export class Inputs {
     this.#arrays = arrays;
   }
 
-  /** Arrays, all of which are there. */
+  /** All arrays; throws if one is omitted. */
   get all(): Numbers[] {
     return this.#arrays.map((_, place) => this.at(place));
   }
@@ -48,7 +48,7 @@ export class Inputs {
   }
 }
 
-/** Operations by number: what a step does that has an operation's options. */
+/** Operations by number: functions from an operation's options to its kernel. */
 export const OPERATIONS: ReadonlyMap<number, (options: Table) => Kernel> = new Map([
   [0, (options) => pairwise(add, options)],
   [2, concatenation],
@@ -83,7 +83,7 @@ export const OPERATIONS: ReadonlyMap<number, (options: Table) => Kernel> = new M
 // at a time, through one loop for all, took as long as the products of matrices.
 
 type Pairwise = (x: Float64Array, y: Float64Array, out: Float64Array) => void;
-/** Takes numbers, and for each the place in `out` where it counts. */
+/** Takes numbers, and for each its index in `out`. */
 type Reduction = (x: Float64Array, places: Int32Array, out: Float64Array) => void;
 
 const add: Pairwise = (x, y, out) => {
@@ -262,7 +262,7 @@ function gather(options: Table): Kernel {
     const size = shape[axis]!;
     need(
       chosen.data.every((each) => each >= 0 && each < size),
-      "gathers what is not there",
+      "gathers an index out of range",
     );
     const inner = shape.slice(axis + 1);
     const out = allowance.zeros([...shape.slice(0, axis), ...chosen.shape, ...inner]);
@@ -281,14 +281,14 @@ function stridedSlice(options: Table): Kernel {
   // Masks with a bit for each dimension.
   const [fromStart, toEnd, dropped] = [options.number(0), options.number(1), options.number(4)];
   const isSet = (mask: number, dimension: number): boolean => ((mask >> dimension) & 1) === 1;
-  need(options.number(2) === 0 && options.number(3) === 0, "cuts arrays in an unknown way");
+  need(options.number(2) === 0 && options.number(3) === 0, "slices in an unsupported way");
   return (given, allowance) => {
     const numbers = given.at(0);
     const [begins, ends, steps] = [given.dimensions(1), given.dimensions(2), given.dimensions(3)];
     need(
       [begins, ends, steps].every(({ length }) => length === numbers.shape.length) &&
         steps.every((each) => each === 1),
-      "cuts arrays in an unknown way",
+      "slices in an unsupported way",
     );
     const strides = stridesOf(numbers.shape);
     let start = 0;
@@ -343,7 +343,7 @@ function batchProduct(options: Table): Kernel {
   };
 }
 
-/** Return how many matrices there are, and their numbers, rows and columns, turned if asked. */
+/** Return the number of matrices, their entries, rows and columns, transposed if `turned`. */
 function matrices(
   numbers: Numbers,
   turned: boolean,
@@ -421,11 +421,11 @@ function multiplied(
   return out;
 }
 
-/** Steps of a filter from place to place. */
+/** Strides and padding of a filter. */
 interface Moves {
   readonly rows: number;
   readonly columns: number;
-  /** Whether zeros around images keep their size, as far as steps let it. */
+  /** Whether images are padded with zeros to keep their size, up to strides (SAME). */
   readonly same: boolean;
 }
 
@@ -476,17 +476,17 @@ function matrix(shape: readonly number[]): [number, number] {
 }
 
 function images(shape: readonly number[]): [number, number, number, number] {
-  need(shape.length === 4, "takes an array that is not images");
+  need(shape.length === 4, "takes an array that is not 4-dimensional");
   return [shape[0]!, shape[1]!, shape[2]!, shape[3]!];
 }
 
 function axisOf(axis: number, dimensions: number): number {
   const found = axis < 0 ? axis + dimensions : axis;
-  need(found >= 0 && found < dimensions, "goes along an axis that there is not");
+  need(found >= 0 && found < dimensions, "has an axis out of range");
   return found;
 }
 
-/** Return the least number that an activation lets through. */
+/** Return the lower bound of an activation's output. */
 function leastOf(activation: number): number {
   need(activation === 0 || activation === 1, "has an activation that this phone does not know");
   return activation === 0 ? -Infinity : 0;

@@ -1,8 +1,8 @@
 /**
- * A phone's part in phases: a task in, an answer out, and everything that follows in its memory.
+ * A phone's part in phases: a task in, an answer out, and the changes to its memory.
  *
- * The answer, what it changes and its entry in the ledger are made durable at once, by the caller,
- * before anything is sent. The same task again gets the same answer again, and costs nothing.
+ * The caller commits the answer, its changes and its ledger entry in one transaction before
+ * anything is sent. A repeated task gets the same answer, and costs nothing.
  */
 
 import { canonical, sha256 } from "../protocol/canonical.ts";
@@ -65,7 +65,7 @@ const DIGEST_BYTES = 32;
 const ANSWERED = "answered";
 
 /**
- * Answer a task: return the body to send, or null where nothing is; the memory is not committed.
+ * Answer a task: return the body to send, or null for none. The memory is not committed.
  *
  * Throws `RefusedError` where the task asks for something that this phone does not do,
  * `UnexpectedMessageError` where it does not fit what the phone is doing, and
@@ -94,7 +94,7 @@ export async function answered(memory: Memory, given: Task): Promise<Bytes | nul
   return null;
 }
 
-/** Return what the part in the newest phase lacks, for the user; empty if nothing. */
+/** Describe missing data for the newest phase, for the user; empty if there is none. */
 export async function shortfall(memory: Memory): Promise<string> {
   const { voter } = memory.settings;
   if (voter && memory.state.member?.parameters.type === "labelling") {
@@ -111,7 +111,7 @@ export async function shortfall(memory: Memory): Promise<string> {
   return `takes part without labels: the phase knows none of this phone's; it asks for ${asked}`;
 }
 
-/** Begin a part of a phase, the first one by joining the phase, and make its report. */
+/** Make the report for a part of a phase; join the phase first if this is its first part. */
 async function report(memory: Memory, given: PartTask): Promise<Bytes> {
   const opening = openingOf(given);
   const stated = "parameters" in given ? given.parameters : null;
@@ -134,7 +134,7 @@ async function report(memory: Memory, given: PartTask): Promise<Bytes> {
   const today = memory.today();
   throwFirst(refusalsOfCost(limits, spent, ledger, today, phase));
   memory.book(await ledger.append(phase, spent, today));
-  // Even if the phase fails now, what was counted counts in no other histogram.
+  // Even if the phase fails now, counted recordings count in no other histogram.
   for (const [number, recording] of counted) memory.change(number, { ...recording, counted: true });
   return body;
 }
@@ -173,7 +173,7 @@ async function join(
   return member;
 }
 
-/** What a phone puts into a sum, and the recordings that are used up by it. */
+/** A phone's input to a sum, and the recordings that it uses up. */
 interface Contribution {
   readonly input: Int32Array;
   readonly counted: readonly (readonly [number, Recording])[];
@@ -214,7 +214,7 @@ async function contribution(
   throw new UnexpectedMessageError(`${given.type} in a discovery phase`);
 }
 
-/** Return the environment of each recording: a sound's by the phase's places alone. */
+/** Return the environment of each recording; sound is named by the phase's places only. */
 async function environmentsIn(
   memory: Memory,
   given: StatisticsParameters,
@@ -238,7 +238,7 @@ async function answersOf(
   return memory.classesOf(await askedOf(voter, samples));
 }
 
-/** Keep what matters of a phase and forget it; another one under way goes on. */
+/** Keep a phase's result and leave the phase; another one under way continues. */
 function finish(memory: Memory, ending: Ending): void {
   const { member } = memory.state;
   if ("centroids" in ending && compares(memory, ending)) {
@@ -248,7 +248,7 @@ function finish(memory: Memory, ending: Ending): void {
   if (member && compared(member.phase, ending.phase) === 0) memory.leavePhase();
 }
 
-/** Return whether a result is about this phone's embeddings; refuse one that makes no sense. */
+/** Return whether a result is of this phone's encoder; refuse an inconsistent one. */
 function compares(memory: Memory, result: Naming): boolean {
   const { encoder } = memory.settings;
   if (result.encoder !== encoder.name) return false;

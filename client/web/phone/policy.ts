@@ -1,4 +1,4 @@
-/** The policy of a phone: what it agrees to, whoever asks, and the operators that its app names. */
+/** The policy of a phone: what it agrees to, and the operators that its app names. */
 
 import { InvalidInputError, RefusedError, WrongStateError } from "../protocol/errors.ts";
 import { type Limits, limitsOf } from "../protocol/phases/acceptance.ts";
@@ -6,11 +6,11 @@ import type { Ledger } from "../protocol/privacy/ledger.ts";
 import type { Operators } from "../protocol/secure_sum/offer.ts";
 import { type Bytes, compared, hex } from "../protocol/wire.ts";
 
-/** Limits that a phone keeps, the operators of its sums, and whether it tells why it refuses. */
+/** Limits of a phone, operators of its sums, and whether it reports refusals. */
 export interface Policy {
   readonly limits: Limits;
   readonly operators: Operators;
-  /** Whether the server is told the name of the rule by which a phase is refused, and no more. */
+  /** Whether the server is sent the name of the rule that refuses a phase, and no more. */
   readonly tellRefusals: boolean;
 }
 
@@ -18,10 +18,10 @@ export interface Policy {
 export type OperatorKey = Bytes | string;
 
 /**
- * Return the policy of a phone with these operators, and an app's own limits in place of some.
+ * Return the policy of a phone with these operators, and an app's own limits over the default.
  *
- * `leader` and `helper` are keys of two organizations. Throws `InvalidInputError` for what are no
- * such keys, and `InvalidParametersError` for a limit that is none.
+ * `leader` and `helper` are keys of two organizations. Throws `InvalidInputError` for invalid or
+ * equal keys, and `InvalidParametersError` for an invalid limit.
  */
 export function policyOf(
   leader: OperatorKey,

@@ -73,7 +73,7 @@ function write(
   out[at + 3] = Math.max(d, least);
 }
 
-/** A filter's way over images. */
+/** Positions of a filter on images. */
 export interface Window {
   readonly images: number;
   readonly height: number;
@@ -83,7 +83,7 @@ export interface Window {
   readonly filterColumns: number;
   readonly strideRows: number;
   readonly strideColumns: number;
-  /** Rows and columns of places that the filter takes. */
+  /** Rows and columns of positions. */
   readonly rows: number;
   readonly columns: number;
   /** Rows of zeros above an image, and columns left of it. */
@@ -91,7 +91,7 @@ export interface Window {
   readonly left: number;
 }
 
-/** Write what a filter sees at each place, one row a place; `out` keeps its zeros elsewhere. */
+/** Write the patch under a filter at each position, one row each; padding stays zero. */
 export function patches(image: Float64Array, window: Window, out: Float64Array): void {
   const { channels } = window;
   const taps = window.filterRows * window.filterColumns;
@@ -101,7 +101,7 @@ export function patches(image: Float64Array, window: Window, out: Float64Array):
   });
 }
 
-/** Write the convolution of each channel with a filter of its own; sums below `least` are that. */
+/** Write the convolution of each channel with its own filter, clamped below at `least`. */
 export function depthwise(
   image: Float64Array,
   filter: Float64Array,
@@ -125,10 +125,10 @@ export function depthwise(
 }
 
 /**
- * Visit each row of a filter at each of its places, as far as it lies within the image.
+ * Visit each row of a filter at each position, as far as it lies within the image.
  *
- * `visit`: takes where the row's first pixel begins in the images, the number of pixels, the
- * number of the place, and that of the first pixel in the filter.
+ * `visit`: takes where the row's first pixel begins in the images, the number of pixels, the number
+ * of the position, and that of the first pixel in the filter.
  */
 function eachRun(
   window: Window,

@@ -1,9 +1,9 @@
 /**
- * A TensorFlow Lite model at work: its file, as far as the shipped encoders need it, and its run.
+ * Reader and interpreter of TensorFlow Lite models, as far as the shipped encoders need them.
  *
  * The format is the flatbuffer of TensorFlow Lite's published schema, version 3; tables and fields
- * are named here by their numbers there. A file is somebody else's: every offset is checked before
- * it is followed, and memory and time of a run are bounded, so that a hostile file ends in a
+ * are named here by their numbers there. Files are untrusted: every offset is checked before it is
+ * followed, and memory and time of a run are bounded, so that a hostile file ends in a
  * `DamagedEncoderError`.
  */
 
@@ -32,14 +32,14 @@ const TYPES: ReadonlyMap<number, { bytes: number; read: (view: DataView, at: num
 
 interface Step {
   readonly kernel: Kernel;
-  /** Tensors that it takes; -1 for one that is left out. */
+  /** Tensors that it takes; -1 for an omitted one. */
   readonly inputs: readonly number[];
   readonly output: number;
 }
 
 /** A network of one input and one output. */
 export class Network {
-  /** Shape of the input; a batch of any size is of one here. */
+  /** Shape of the input; a batch of any size counts as one. */
   readonly inputShape: readonly number[];
   readonly #constants: readonly (Numbers | undefined)[];
   readonly #steps: readonly Step[];
@@ -75,10 +75,10 @@ export class Network {
   /**
    * Run the network.
    *
-   * `input`: as many numbers as `inputShape` says.
+   * `input`: numbers of shape `inputShape`.
    * Returns: the numbers of its output, with their shape.
    * Throws `InvalidInputError`: the input has another length.
-   * Throws `DamagedEncoderError`: the model's steps do not fit each other, or ask for too much.
+   * Throws `DamagedEncoderError`: the model's steps do not fit each other, or exceed the limits.
    */
   run(input: ArrayLike<number>): Numbers {
     const count = countOf(this.inputShape);
@@ -101,7 +101,7 @@ export class Network {
 
 function stepOf(step: Table, codes: readonly Table[], tensors: readonly Table[]): Step {
   const code = codes[step.number(0)];
-  // Older files have an operation's number in a byte; its last value says that it is elsewhere.
+  // Older files have an operation's number in a byte, whose largest value refers to a newer field.
   const number = code === undefined ? -1 : Math.max(code.byte(0), code.number(3));
   const operation = OPERATIONS.get(number);
   if (operation === undefined) {
@@ -111,7 +111,7 @@ function stepOf(step: Table, codes: readonly Table[], tensors: readonly Table[])
   }
   const inputs = step.numbers(1, MOST_INPUTS);
   if (inputs.some((place) => place < -1 || place >= tensors.length)) {
-    throw new DamagedEncoderError("a step of the model takes an array that there is not");
+    throw new DamagedEncoderError("a step of the model takes an array that does not exist");
   }
   const output = only(step.numbers(2, 1), "output of a step", tensors);
   return { kernel: operation(step.table(4) ?? Table.EMPTY), inputs, output };
@@ -139,7 +139,7 @@ function constantsOf(
   });
 }
 
-/** Return a constant as it is meant: 8-bit integers times the scale of their channel. */
+/** Return a constant, dequantized: 8-bit integers times the scale of their channel. */
 function constant(tensor: Table, bytes: DataView): Numbers {
   const shape = shapeOf(tensor);
   const count = countOf(shape);
@@ -168,10 +168,10 @@ function scale({ shape, data }: Numbers, scaling: Table): void {
   const zeros = scaling.items(3, 8);
   for (let i = 0; i < zeros.byteLength; i += 8) {
     if (zeros.getBigInt64(i, true) !== 0n) {
-      throw new DamagedEncoderError("the model has weights whose zero is not 0");
+      throw new DamagedEncoderError("the model has weights whose zero point is not 0");
     }
   }
-  // One scale for all, or one for each place along one dimension.
+  // One scale for all, or one for each index along one dimension.
   const along = count === 1 ? -1 : scaling.number(6);
   if (count !== (shape[along] ?? 1)) {
     throw new DamagedEncoderError(`an array of shape [${shape}] has ${count} scales`);

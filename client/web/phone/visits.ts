@@ -1,4 +1,4 @@
-/** One exchange with the server: a task, its answer, and what to do if something is in the way. */
+/** One exchange with the server: a task, its answer, and what follows from failures. */
 
 import {
   MalformedMessageError,
@@ -13,21 +13,21 @@ import { type HttpTransport, InvitationRefusedError, UnavailableError } from "..
 import type { Memory } from "./memory.ts";
 import { answered, shortfall } from "./phone.ts";
 
-/** Longest pause between visits, in seconds; a refusing phone comes again after it. */
+/** Longest pause between visits, in seconds; also the pause after a refusal. */
 const LONGEST_PAUSE = 3600;
 const LONGEST_REFUSAL = 1024;
 
-/** Outcome of a visit: what happened, in words, and the seconds after which to come again. */
+/** Outcome of a visit, its explanation, and the seconds after which to visit again. */
 export interface Visit {
   readonly event: "waiting" | "answered" | "too late" | "phase over" | "refused" | "trouble";
   readonly detail: string;
   readonly seconds: number;
 }
 
-/** Changes the phone's memory in one transaction, while nobody else does. */
+/** Changes the phone's memory in one transaction, under its lock. */
 export type Changed = <T>(work: (memory: Memory) => Promise<T>) => Promise<T>;
 
-/** Return whether a visit has come to nothing, so that the next one should wait longer. */
+/** Return whether a visit failed, so that the next one should wait longer. */
 export function hasFailed({ event }: Visit): boolean {
   return event === "too late" || event === "trouble";
 }
@@ -47,7 +47,7 @@ export async function visited(work: () => Promise<Visit>, failures: number): Pro
 }
 
 /**
- * Ask for a task, do it and send the answer; `known` are the phases whose endings have arrived.
+ * Request a task, do it and send the answer; `known` are the phases whose endings have arrived.
  *
  * Throws a `RemoteError` for the other side's trouble, unless it is a refusal.
  */
@@ -100,7 +100,7 @@ async function sent(
   return { event: "answered", detail: `report${remark}`, seconds: 0 };
 }
 
-/** Note why a task was not answered, and say it to the server, once a phase. */
+/** Note why a task was refused, and report the rule to the server once a phase. */
 async function refused(
   line: HttpTransport,
   phone: string,
@@ -110,7 +110,7 @@ async function refused(
 ): Promise<Visit> {
   const untold = await changed(async (memory) => {
     const { state, settings } = memory;
-    // An ending that makes no sense to this phone will make none tomorrow either.
+    // An ending that is inconsistent now will not become valid.
     if (isEnding(given)) memory.end(given);
     state.met = true;
     if (!(error instanceof RefusedError)) return null;
@@ -128,7 +128,7 @@ async function refused(
         state.told = untold;
       });
     } catch (deaf) {
-      // Nothing is lost: the phone says it when it refuses again.
+      // Nothing is lost: the phone reports it at its next refusal.
       if (!(deaf instanceof RemoteError)) throw deaf;
     }
   }

@@ -1,8 +1,7 @@
 /**
- * Voters of a phone where samples are to be labelled: a model of the app's, or its recordings.
+ * Voters on samples that are to be labelled: an app's model, or the phone's recordings.
  *
- * Whatever a voter answers, and whether it answers at all, a ballot leaves the phone: no voter can
- * cost more than another.
+ * A ballot leaves the phone whatever a voter answers, so all voters cost the same.
  */
 
 import { InvalidInputError } from "../protocol/errors.ts";
@@ -13,23 +12,25 @@ import { unitRows } from "../voting/geometry.ts";
 const NEIGHBOURS = 5;
 /** Cosine below which a recording is not a neighbour. */
 const LEAST_LIKENESS = 0.5;
-/** Largest distance of neighbours, in typical distances of a recording to the one most like it. */
+/**
+ * Largest distance of neighbours, as a multiple of the median distance to a recording's nearest.
+ */
 const REACH = 3;
-/** Number of recordings, the newest, from which that distance is taken. */
+/** Number of newest recordings from which that median is computed. */
 const COMPARED = 500;
 
 type Row = Rows["values"];
 
-/** A model that an app keeps. What changes the phone waits until it has answered. */
+/** An app's model. Changes to the phone wait until it has answered. */
 export interface Voter {
-  /** Possible answers: classes of environments, or choices that stand for them. */
+  /** Possible answers: classes of environments, or their choices. */
   readonly classes: readonly string[];
 
   /** Name each sample, a row of length one in the encoder's projection; null to abstain. */
   answers(samples: Rows): readonly (string | null)[] | Promise<readonly (string | null)[]>;
 }
 
-/** A voter with the label that most of the nearest recordings have; without any near, none. */
+/** A nearest-neighbour voter: the commonest label of the near recordings; abstains without any. */
 export class NearestRecordings implements Voter {
   readonly classes: readonly string[];
   readonly #rows: readonly Row[];
@@ -54,7 +55,7 @@ export class NearestRecordings implements Voter {
           const cosine = label === null ? 0 : product(sample, own);
           return cosine >= this.#least ? [{ label, cosine }] : [];
         })
-        .sort((one, other) => other.cosine - one.cosine) // those that are equally near keep order
+        .sort((one, other) => other.cosine - one.cosine) // stable among equals
         .slice(0, NEIGHBOURS);
       const votes = new Map<string | null, number>();
       for (const { label } of near) votes.set(label, (votes.get(label) ?? 0) + 1);
@@ -65,7 +66,9 @@ export class NearestRecordings implements Voter {
   }
 }
 
-/** Return a voter's answers; throws `InvalidInputError` unless each sample has one it may have. */
+/**
+ * Return a voter's answers; throws `InvalidInputError` unless there is a valid one for each sample.
+ */
 export async function askedOf(voter: Voter, samples: Rows): Promise<readonly (string | null)[]> {
   const values = Float32Array.from(unitRows(samples).values);
   const answers = await voter.answers({ ...samples, values });
@@ -79,7 +82,7 @@ export async function askedOf(voter: Voter, samples: Rows): Promise<readonly (st
   return answers;
 }
 
-/** Return the median distance from a row to the one that is most like it; 2 without two. */
+/** Return the median distance from a row to its nearest other row; 2 for fewer than two rows. */
 function medianDistance(rows: readonly Row[]): number {
   if (rows.length < 2) return 2;
   const distances = rows

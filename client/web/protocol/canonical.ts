@@ -1,4 +1,4 @@
-/** The one form of a message that is hashed (docs/protocol.md, section 3), and hashes. */
+/** The canonical form of messages, which is hashed (docs/protocol.md, section 3), and SHA-256. */
 
 import type { Field } from "./fields.ts";
 import { type Bytes, joined, pack } from "./wire.ts";
@@ -11,7 +11,7 @@ export function canonical<T>(field: Field<T>, value: T): Bytes {
   return pack(field.write(value, true), true);
 }
 
-/** Return the SHA-256 of parts, one after the other. */
+/** Return the SHA-256 of concatenated parts. */
 export async function sha256(...parts: readonly Uint8Array[]): Promise<Bytes> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", joined(...parts)));
 }

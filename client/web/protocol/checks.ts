@@ -2,12 +2,12 @@
 
 import { InvalidParametersError } from "./errors.ts";
 
-/** Refuse what does not hold; the condition fails for not-a-number. */
+/** Throw `InvalidParametersError` unless a condition holds; write it so that it fails for NaN. */
 export function demand(holds: boolean, message: string): void {
   if (!holds) throw new InvalidParametersError(message);
 }
 
-/** Refuse what is not a whole number from `least` to `most`. */
+/** Refuse anything but a whole number from `least` to `most`. */
 export function checkWhole(name: string, value: number, least: number, most: number): void {
   demand(
     Number.isInteger(value) && value >= least && value <= most,
@@ -15,7 +15,7 @@ export function checkWhole(name: string, value: number, least: number, most: num
   );
 }
 
-/** Refuse what is not a number from `least` to `most`. */
+/** Refuse anything but a number from `least` to `most`. */
 export function checkBetween(name: string, value: number, least: number, most: number): void {
   const holds = typeof value === "number" && value >= least && value <= most;
   demand(holds, `${name}=${value}: must be a number, from ${least} to ${most}`);

@@ -1,6 +1,6 @@
 /**
- * Environments where people are: classes, and the choices of a poll that stand for each (Python's
- * `environments`). Phone and server agree on them by a digest.
+ * Environments where people are: classes, and a poll's choices for each (Python's `environments`).
+ * Phone and server agree on them by a digest.
  */
 
 import { sha256 } from "./canonical.ts";
@@ -62,7 +62,7 @@ export class LabelHierarchy {
     return this.groups.flatMap(([, choices]) => choices);
   }
 
-  /** Return the class that a choice stands for; null if it is unknown. */
+  /** Return the class of a choice; null if it is unknown. */
   classOf(choice: string | null): string | null {
     return choice === null ? null : (this.#classOf.get(choice) ?? null);
   }
@@ -74,11 +74,11 @@ export class LabelHierarchy {
 }
 
 /**
- * Return, for each choice, the class of a phase that it stands for; null if it stands for none.
+ * Return each choice's class in a phase; null if it has none.
  *
- * A choice that the phase does not know stands for the phase's class of the same name as the one
- * that it has in the phone's own polls. If a choice stopped the phone from answering, its silence
- * would tell of that one recording.
+ * A choice unknown to the phase belongs to the phase's class with the name of its class in the
+ * phone's own polls. No choice may stop the phone from answering, since its silence would reveal
+ * that one recording.
  */
 export function classesOf(
   choices: readonly (string | null)[],

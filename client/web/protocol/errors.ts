@@ -1,15 +1,15 @@
 /**
  * Errors of two kinds: the caller's mistakes and the other side's, as in Python's `errors`.
  *
- * A `LocalError` says that the caller did something wrong, a `RemoteError` that a message from the
- * other side is wrong. Code that talks to strangers catches `RemoteError` and goes on.
+ * A `LocalError` is the caller's mistake, a `RemoteError` a wrong message from the other side. Code
+ * that talks to untrusted parties catches `RemoteError` and goes on.
  */
 
 import type { Rule } from "./rules.ts";
 
 /**
- * Base of every error that Earshot raises on purpose. Each class states its name, since whoever
- * makes scripts smaller renames classes.
+ * Base of every error that Earshot raises on purpose. Each class states its name, since minifiers
+ * rename classes.
  */
 export class EarshotError extends Error {
   override name = "EarshotError";
@@ -40,12 +40,12 @@ export class WrongStateError extends LocalError {
   override name = "WrongStateError";
 }
 
-/** A browser without something that a phone needs; the message says which browsers have all. */
+/** A browser that lacks a feature phones need; the message says which browsers have all. */
 export class UnsupportedBrowserError extends LocalError {
   override name = "UnsupportedBrowserError";
 
   constructor(missing: string) {
-    super(`a phone needs Chrome 137, Firefox 130, Safari 17 or later: here is no ${missing}`);
+    super(`phones need Chrome 137, Firefox 130, Safari 17 or later; this browser lacks ${missing}`);
   }
 }
 

@@ -19,7 +19,7 @@ export interface Field<T> {
 /** The type of the values of a field, or of a map of fields. */
 export type Of<F> = F extends Field<infer T> ? T : never;
 
-// A field both reads and writes its values, so that none but `any` stands for all types.
+// A field both reads and writes its values, so only `any` covers all types.
 type Fields = Readonly<Record<string, Field<any>>>;
 
 type Values<F extends Fields> = { readonly [N in keyof F]: Of<F[N]> };
@@ -41,8 +41,8 @@ export function nullable<T>(field: Field<T>): Field<T | null> {
 /**
  * Describe whole numbers from `least` to `most`, both included.
  *
- * Without limits they have those of the wire: one beyond 2^53 stays the bigint that it is, which is
- * written as it came, and which `checkWhole` refuses before anybody reckons with it.
+ * Without limits they have those of the wire: one beyond 2^53 stays a bigint, is written unchanged,
+ * and is refused by `checkWhole` before any arithmetic.
  */
 export function whole(least = -Infinity, most = Infinity): Field<number> {
   return {
@@ -60,7 +60,7 @@ function isWhole(value: Wire): value is number | bigint {
   return typeof value === "number" || typeof value === "bigint";
 }
 
-/** Describe whole numbers of results, of which JavaScript's hold all. */
+/** Describe whole numbers of results, which fit JavaScript's numbers. */
 export const count: Field<number> = whole(-(2 ** 53) + 1, 2 ** 53 - 1);
 
 /** Describe whole numbers of up to 64 bits; their limits are checked where they are used. */
@@ -69,13 +69,13 @@ export const large: Field<bigint> = {
   write: (value) => value,
 };
 
-/** Describe real numbers from `least` to `most`, both included; whole ones may stand for them. */
+/** Describe real numbers from `least` to `most`, both included; whole ones are accepted. */
 export function real(least = -Infinity, most = Infinity): Field<number> {
   return {
     read(value) {
       const number =
         value instanceof Real ? value.value : isWhole(value) ? Number(value) : null;
-      // Not-a-number is within no limits. Without any it is refused where it is used, as in Python.
+      // NaN is within no limits. Without limits it is refused where it is used, as in Python.
       const isFree = least === -Infinity && most === Infinity;
       if (number === null || !(isFree || (number >= least && number <= most))) {
         throw new MalformedMessageError(`a number from ${least} to ${most} is needed`);
@@ -99,20 +99,20 @@ export function bytes(least: number, most: number = least): Field<Bytes> {
   };
 }
 
-/** Describe yes and no. */
+/** Describe booleans. */
 export const flag: Field<boolean> = {
   read(value) {
-    if (typeof value !== "boolean") throw new MalformedMessageError("yes or no is needed");
+    if (typeof value !== "boolean") throw new MalformedMessageError("a boolean is needed");
     return value;
   },
   write: (value) => value,
 };
 
-// What ends a line, moves a cursor, hides letters or reverses their order.
+// Characters that end a line, move a cursor, hide letters or reverse their order.
 const UNSEEN =
   /[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
 
-/** Describe one line of `least` to `most` characters, which may be shown anywhere. */
+/** Describe one line of `least` to `most` characters that are safe to show anywhere. */
 export function line(most: number, least = 0): Field<string> {
   return {
     read(value) {
@@ -175,7 +175,7 @@ export function map<const F extends Fields>(fields: F): Field<Values<F>> {
       if (!(value instanceof Map)) throw new MalformedMessageError("a map is needed");
       for (const name of value.keys()) {
         if (!Object.hasOwn(fields, name)) {
-          throw new MalformedMessageError(`a field '${name.slice(0, 64)}' that there is not`);
+          throw new MalformedMessageError(`unknown field '${name.slice(0, 64)}'`);
         }
       }
       return Object.fromEntries(names.map((name) => [name, entry(value, name)])) as Values<F>;
@@ -215,7 +215,7 @@ export type Tagged<N extends string, K extends Fields> = {
   [T in keyof K & string]: Readonly<Record<N, T>> & Of<K[T]>;
 }[keyof K & string];
 
-/** Describe maps of several kinds, told apart by the text in the field `name`. */
+/** Describe maps of several kinds, distinguished by the text in the field `name`. */
 export function tagged<N extends string, const K extends Fields>(
   name: N,
   kinds: K,

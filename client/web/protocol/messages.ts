@@ -38,14 +38,14 @@ const LARGEST_TASK_BYTES = 64 * 2 ** 20;
 const LARGEST_CENTROIDS = 4096;
 const identifier = bytes(16);
 
-/** A task of a kind that this phone does not speak: nothing of it is read but its phase. */
+/** A task of a kind that this phone does not support: only its phase is read. */
 const unspoken: Field<{ readonly phase: Bytes | null }> = {
   read(value) {
     const given: Wire = value instanceof Map ? value.get("phase") : null;
     return { phase: given instanceof Uint8Array && given.length === 16 ? given : null };
   },
   write() {
-    throw new InvalidInputError("this phone writes no message that it does not speak");
+    throw new InvalidInputError("this phone cannot write this task");
   },
 };
 
@@ -153,8 +153,8 @@ export function encodeReport(report: Of<typeof phoneReport>): Bytes {
 }
 
 /**
- * Return why this phone refuses a task of its server whatever its limits: it learns in no phase and
- * takes no part in Bell et al.'s sum. Null for every other task.
+ * Return why this phone refuses a task whatever its limits: it supports neither learning phases nor
+ * Bell et al.'s sum. Null for every other task.
  */
 export function refusalOf(given: Task): RefusedError | null {
   switch (given.type) {
@@ -182,7 +182,7 @@ export function openingOf(given: PartTask): SendReport {
 }
 
 /**
- * Return the bytes that all phones of a sum must have been told alike; the offer has their digest.
+ * Return the bytes that must be the same for all phones of a sum; the offer has their digest.
  *
  * `agreed` are the parameters of the phase, as they came with its first task.
  */

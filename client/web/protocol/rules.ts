@@ -1,8 +1,8 @@
 /**
- * Names of the rules by which a phone refuses: all that it may say about a refusal.
+ * Names of the rules by which a phone refuses: all that it may report about a refusal.
  *
- * The list is closed (section 10 of docs/protocol.md, Python's `rules`): a name that is not on it
- * does not cross the wire. No rule depends on what a phone has heard.
+ * The list is closed (section 10 of docs/protocol.md, Python's `rules`): no other name is sent. No
+ * rule depends on what a phone has heard.
  */
 
 import { RefusedError } from "./errors.ts";
@@ -48,7 +48,7 @@ export const RULES = [
 /** Reason why a phone refuses. The limits have the names of the limits of `phases/acceptance`. */
 export type Rule = (typeof RULES)[number];
 
-/** Return a refusal by a rule, with whose name its message begins. */
+/** Return a refusal whose message begins with the name of its rule. */
 export function refusal(rule: Rule, why: string): RefusedError {
   return new RefusedError(`${rule}: ${why}`, rule);
 }

@@ -2,7 +2,7 @@
  * Signatures of a phone's requests: one profile of RFC 9421 with Ed25519 (docs/protocol.md,
  * section 2).
  *
- * Engines may sign at random (Apple's do), so two signatures of one request need not be equal.
+ * Some engines randomize signatures (Apple's do), so two signatures of one request may differ.
  */
 
 import { sha256 } from "./canonical.ts";
@@ -12,7 +12,7 @@ import { type Bytes, joined, utf8 } from "./wire.ts";
 const COVERED = '("@method" "@path" "content-type" "content-digest")';
 const KEY_ID = /^[A-Za-z0-9_-]{1,64}$/;
 const LATEST = 1e12;
-// In front of 32 bytes: a private key of Ed25519 as PKCS #8 has it (RFC 8410, section 7).
+// PKCS #8 header of an Ed25519 private key of 32 bytes (RFC 8410, section 7).
 const PKCS8 = Uint8Array.of(48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32);
 
 /** Fields of a request that sign it. */
@@ -22,14 +22,14 @@ export interface SignedFields {
   readonly Signature: string;
 }
 
-/** A phone's key pair, made of the 32 secret bytes that its store keeps. */
+/** A phone's key pair, made from the 32 secret bytes in its store. */
 export interface SigningKey {
   readonly privateKey: CryptoKey;
   /** The public key, 32 bytes. */
   readonly publicKey: Bytes;
 }
 
-/** Draw a seed. WebKitGTK 2.50 reads none that begins with a zero byte. */
+/** Draw a seed without a leading zero byte, with which WebKitGTK 2.50 cannot import it. */
 export function newSeed(): Bytes {
   const seed = crypto.getRandomValues(new Uint8Array(32));
   return seed[0] ? seed : newSeed();
@@ -62,7 +62,7 @@ export async function verified(key: Bytes, signature: Bytes, message: Bytes): Pr
     const known = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
     return await crypto.subtle.verify("Ed25519", known, signature, message);
   } catch (error) {
-    // No key, or no point of the curve; an engine without Ed25519 must not pass for a forgery.
+    // An invalid key; but an engine without Ed25519 must not look like a forgery.
     if (error instanceof DOMException && error.name === "NotSupportedError") throw error;
     return false;
   }
@@ -74,7 +74,7 @@ export async function verified(key: Bytes, signature: Bytes, message: Bytes): Pr
  * `keyId` is the name under which the server knows the key, `created` whole seconds since 1970,
  * `path` begins with a slash and has no query, `contentType` is the field exactly as it is sent.
  *
- * Throws `InvalidInputError` for a name or a time that the profile does not have.
+ * Throws `InvalidInputError` for a name or a time that the profile does not allow.
  */
 export async function sign(
   key: CryptoKey,

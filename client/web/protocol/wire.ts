@@ -1,9 +1,9 @@
 /**
- * MessagePack as docs/protocol.md has it (section 3), written and read strictly.
+ * MessagePack as specified in docs/protocol.md, section 3, written and read strictly.
  *
- * JavaScript has one type of number, and MessagePack tells 1 from 1.0, on which hashes depend. So a
- * real number is a `Real` here, and only here: messages hold plain numbers, and their fields say
- * which of them are real (`fields`).
+ * JavaScript has one type of number, but MessagePack distinguishes 1 from 1.0, and hashes depend on
+ * it. So a real number is a `Real` here, and only here: messages hold plain numbers, and their
+ * fields say which of them are real (`fields`).
  */
 
 import { InvalidInputError, MalformedMessageError } from "./errors.ts";
@@ -11,10 +11,10 @@ import { InvalidInputError, MalformedMessageError } from "./errors.ts";
 /** A `Uint8Array` of an `ArrayBuffer`, which has another name before TypeScript 5.7. */
 type OwnBytes = ReturnType<typeof Uint8Array.of>;
 
-/** Bytes in memory of their own; an interface, as declarations would spell out another type. */
+/** Bytes in their own buffer; an interface, since declarations would expand another type. */
 export interface Bytes extends OwnBytes {}
 
-/** A real number on the wire: eight bytes in what we write, also where it is whole. */
+/** A real number on the wire: written as eight bytes, even if it is whole. */
 export class Real {
   readonly value: number;
 
@@ -35,11 +35,11 @@ export type Wire =
   | readonly Wire[]
   | ReadonlyMap<string, Wire>;
 
-/** Maps and lists within each other at most: messages have six. */
+/** Deepest nesting of maps and lists; messages have six levels. */
 const DEEPEST = 32;
 
 const encoder = new TextEncoder();
-// Neither replaces what is broken nor drops a byte order mark, which is a character here.
+// Refuses invalid UTF-8, and keeps a byte order mark, which is a character here.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Join bytes into new ones. */
@@ -74,7 +74,7 @@ export function hex(bytes: Uint8Array): string {
 }
 
 /**
- * Write a value, every header and whole number as short as can be.
+ * Write a value, with every header and whole number in its shortest form.
  *
  * Maps keep their order; with `sorted`, names ascend by their bytes, which is the canonical form.
  *
@@ -113,7 +113,7 @@ function write(parts: Uint8Array[], value: Wire, sorted: boolean): void {
   else if (typeof value === "boolean") parts.push(Uint8Array.of(value ? 0xc3 : 0xc2));
   else if (typeof value === "number" || typeof value === "bigint") parts.push(whole(value));
   else if (typeof value === "string") {
-    // A lone half of a surrogate pair would become another character without a word.
+    // A lone surrogate would be replaced silently by another character.
     if (!value.isWellFormed()) throw new InvalidInputError("text that is not Unicode");
     const text = utf8(value);
     parts.push(header(text.length, [0xa0, 32], [0xd9, 0xda, 0xdb]), text);
@@ -251,7 +251,7 @@ class Reader {
     return Array.from({ length: size }, () => this.read(depth + 1));
   }
 
-  /** Refuse a size that the rest cannot hold before anything of that size is made. */
+  /** Refuse a size beyond the remaining data before anything of that size is allocated. */
   #check(values: number, depth: number): void {
     if (depth >= DEEPEST || values > this.#data.length - this.at) {
       throw new MalformedMessageError("a message that nests too deeply, or ends too early");

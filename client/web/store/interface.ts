@@ -1,24 +1,24 @@
-/** Keeper of a phone's things, as rows of bytes with names, and what can be wrong with it. */
+/** Interface of a phone's store, which has named rows of bytes, and its errors. */
 
 import { LocalError } from "../protocol/errors.ts";
 import type { Bytes } from "../protocol/wire.ts";
 
-/** A store that was made with another key, or whose key is gone; nothing was changed. */
+/** A store that was made with another key, or whose key is gone; nothing has changed. */
 export class WrongKeyError extends LocalError {
   override name = "WrongKeyError";
 }
 
-/** A row that is not what was written. */
+/** A damaged row. */
 export class DamagedStoreError extends LocalError {
   override name = "DamagedStoreError";
 }
 
-/** A ledger that is not what was written: a phone without it releases nothing. */
+/** A damaged or incomplete ledger; a phone without it releases nothing. */
 export class LostLedgerError extends DamagedStoreError {
   override name = "LostLedgerError";
 }
 
-/** A store that is gone, and its ledger with it; after `erase`, the phone begins anew. */
+/** A store that is gone, with its ledger; after `erase`, the phone starts over. */
 export class LostStoreError extends DamagedStoreError {
   override name = "LostStoreError";
 }
@@ -31,25 +31,25 @@ export class StoreUnavailableError extends LocalError {
 /** New contents of rows by name; null removes a row. */
 export type Changes = ReadonlyMap<string, Bytes | null>;
 
-/** Keeper of a phone's rows. Reading what was not written throws `DamagedStoreError`. */
+/** Store of a phone's rows. Reading a damaged row throws `DamagedStoreError`. */
 export interface Store {
-  /** Name of the store, which its lock has as well. */
+  /** Name of the store and of its lock. */
   readonly name: string;
 
   /** Return the rows whose names begin with `prefix`, in ascending order of their names. */
   read(prefix: string): Promise<ReadonlyMap<string, Bytes>>;
 
   /**
-   * Make changes durable, all or none, before this returns.
+   * Make changes durable, all or none.
    *
-   * With `renew`, what they remove or replace is unreadable from then on, also to whoever finds
-   * old copies of it on the disk.
+   * With `renew`, what they remove or replace is unreadable from then on, even in old copies on the
+   * disk.
    */
   commit(changes: Changes, renew?: boolean): Promise<void>;
 
   /** Remove everything, the key included. */
   erase(): Promise<void>;
 
-  /** Let go of what is open; the store opens it again when it is used again. */
+  /** Close the store; its next use opens it again. */
   close(): void;
 }

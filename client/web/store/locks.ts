@@ -1,8 +1,8 @@
-/** Locks by which all pages with the same phone take turns; a page that is closed frees its own. */
+/** Locks by which all pages with the same phone take turns; closing a page releases its locks. */
 
 import { LocalError, UnsupportedBrowserError } from "../protocol/errors.ts";
 
-/** Milliseconds for which work waits for its turn. */
+/** Milliseconds to wait for a lock. */
 const PATIENCE = 30_000;
 
 /** The phone is busy, here or in another tab: nothing was done; try again in a moment. */
@@ -14,7 +14,7 @@ export class BusyError extends LocalError {
   }
 }
 
-/** Do some work while nobody else holds this lock; throw `BusyError` where somebody does. */
+/** Run work under this lock; throw `BusyError` if it is held. */
 export async function alone<T>(name: string, work: () => Promise<T>): Promise<T> {
   return locks().request(name, { ifAvailable: true }, (lock) => {
     if (lock === null) throw new BusyError();
@@ -22,7 +22,7 @@ export async function alone<T>(name: string, work: () => Promise<T>): Promise<T>
   });
 }
 
-/** Do some work once nobody else holds this lock; throw `BusyError` where that takes too long. */
+/** Run work under this lock once it is free; throw `BusyError` if that takes too long. */
 export async function inTurn<T>(
   name: string,
   work: () => Promise<T>,

@@ -5,7 +5,7 @@ import type { Changes, Store } from "./interface.ts";
 
 let made = 0;
 
-/** A `Store` in memory, alone with its locks: two of them are two phones. */
+/** A `Store` in memory with locks of its own: two of them are two phones. */
 export class MemoryStore implements Store {
   readonly name = `earshot-phone in memory ${++made}`;
   #rows: ReadonlyMap<string, Bytes> = new Map();

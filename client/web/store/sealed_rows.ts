@@ -1,14 +1,14 @@
 /**
  * A store in IndexedDB whose rows are sealed by AES-256-GCM.
  *
- * The key follows from a secret in a file of the page's own file system, and from the app's key if
- * it has one. A database never overwrites what it removes, but a file can be: so what must be gone
- * is left out when all rows are sealed anew under another secret. All cryptography is done before a
- * transaction opens, since a transaction ends as soon as it waits for anything else.
+ * The key is derived from a secret in a file of the page's own file system, and from the app's key
+ * if there is one. Databases do not overwrite what they remove, but a file can be overwritten: to
+ * remove rows for good, the others are sealed again under a new secret. All cryptography is done
+ * before a transaction opens, since a transaction ends as soon as it waits for anything else.
  *
- * While all rows are sealed anew, the file has both secrets, the older one first; for the very first
- * rows, a blank stands in place of the older one. So a file that begins with a secret, beside a
- * database without rows, tells that the browser has removed them.
+ * While rows are sealed again, the file has both secrets, the older one first; for the very first
+ * rows, a blank takes the place of the older one. So if the file begins with a secret and the
+ * database has no rows, the browser has removed them.
  */
 
 import { InvalidInputError, UnsupportedBrowserError } from "../protocol/errors.ts";
@@ -24,10 +24,10 @@ import {
 
 const SECRET_BYTES = 32;
 const IV_BYTES = 12;
-/** Contents are padded to multiples of this, so that lengths say nothing of a label. */
+/** Contents are padded to multiples of this, so that lengths do not reveal labels. */
 const PADDED = 1024;
 const ROWS = "rows";
-/** Row that tells under which key the others are; no other has an empty name. */
+/** Row that identifies the key of the others; no other has an empty name. */
 const PROOF = "";
 const NONE: Bytes = new Uint8Array();
 /** Begins the file of a store whose first rows are not durable yet. */
@@ -35,7 +35,7 @@ const BLANK: Bytes = new Uint8Array(SECRET_BYTES);
 
 type Sealed = Map<string, Bytes>;
 
-/** A file of the page's own file system; what only workers have is in no library of types here. */
+/** A file of the page's own file system; TypeScript's types lack what only workers have. */
 interface OwnFile extends FileSystemFileHandle {
   createSyncAccessHandle?(): Promise<{
     getSize(): number;
@@ -51,7 +51,7 @@ export class SealedRows implements Store {
   readonly name: string;
   readonly #appKey: Bytes;
   #database: Promise<IDBDatabase> | null = null;
-  /** Whether this object has seen rows that nobody erased through it. */
+  /** Whether this object has seen rows and not erased them. */
   #hasRows = false;
   /** The key of the rows with this proof, and whether the file still has one of older rows. */
   #known: {
@@ -63,8 +63,8 @@ export class SealedRows implements Store {
   /**
    * Name a store; nothing is opened yet.
    *
-   * `key`: 32 secret bytes from the platform's key store; without, whoever reads the browser's
-   * files reads the store.
+   * `key`: 32 secret bytes from the platform's key store; without it, the browser's files are
+   * enough to read the store.
    * Throws `InvalidInputError`: the key has another length.
    */
   constructor(key: Bytes = NONE, name = "earshot-phone") {
@@ -90,7 +90,7 @@ export class SealedRows implements Store {
     const secret = crypto.getRandomValues(new Uint8Array(SECRET_BYTES));
     const key = await this.#keyOf(secret);
     const fresh = await sealed(key, new Map([[PROOF, NONE], ...kept]));
-    // Whenever this ends, the file has the secret of the rows; which one is then looked at again.
+    // However this ends, the file has the secret of the rows; the next call looks which one.
     this.#known = null;
     await this.#keep([...before, secret]);
     await this.#write(rows, fresh);
@@ -115,16 +115,16 @@ export class SealedRows implements Store {
   }
 
   /**
-   * Return rows as they are sealed, the proof among them, and their key; with null the proof alone.
+   * Return sealed rows, including the proof, and their key; with null only the proof.
    *
-   * A store that is new has no rows, and any key will do.
+   * A new store has no rows; its key is arbitrary.
    */
   async #opened(prefix: string | null): Promise<[CryptoKey, Sealed]> {
     for (let tries = 3; ; tries--) {
       try {
         return await this.#lookedAt(prefix);
       } catch (error) {
-        // Another page may have begun the store or sealed it anew, between rows and file.
+        // Another page may have made or resealed the store between the reads of rows and file.
         if (tries === 1) throw error;
       }
     }
@@ -141,8 +141,8 @@ export class SealedRows implements Store {
       const [first] = secrets;
       if (first ? first.some(Boolean) : this.#hasRows) {
         throw new LostStoreError(
-          "this phone's things are gone, its ledger as well: they were erased in another tab, or " +
-            "the browser removed them; erase what is left to begin anew, as a new phone",
+          "this phone's data is gone, ledger included: erased in another tab, or removed by the " +
+            "browser; erase the rest to start over as a new phone",
         );
       }
       return [await this.#keyOf(NONE), new Map()];
@@ -154,7 +154,7 @@ export class SealedRows implements Store {
       this.#hasRows = true;
       return [key, rows];
     }
-    throw new WrongKeyError("this phone's things were sealed with another key, or it is gone");
+    throw new WrongKeyError("this phone's data was sealed with another key, or the key is gone");
   }
 
   async #sealedRows(prefix: string | null): Promise<Sealed> {
@@ -172,12 +172,12 @@ export class SealedRows implements Store {
     return found;
   }
 
-  /** Write rows, or none unless the store still has the proof of those that were read. */
+  /** Write rows if the store still has the proof of those that were read, otherwise none. */
   async #write(read: Sealed, changes: Changes): Promise<void> {
     await this.#transact("readwrite", (rows) => {
       const proof = rows.get(PROOF);
       proof.onsuccess = () => {
-        // A browser may have made the database anew since.
+        // The browser may have recreated the database meanwhile.
         if (compared(proof.result ?? NONE, read.get(PROOF) ?? NONE) !== 0) {
           return rows.transaction.abort();
         }
@@ -189,7 +189,7 @@ export class SealedRows implements Store {
     });
   }
 
-  /** Ask for something in one transaction, and wait until it is durable. */
+  /** Make requests in one transaction, and wait until it is durable. */
   #transact(mode: IDBTransactionMode, ask: (rows: IDBObjectStore) => void): Promise<void> {
     return this.#used(async () => {
       const database = await this.#open();
@@ -216,14 +216,14 @@ export class SealedRows implements Store {
     return this.#database;
   }
 
-  /** Use what the browser keeps; where it does not let us, say so, and open everything anew. */
+  /** Use the browser's storage; if that fails, close it and throw `StoreUnavailableError`. */
   async #used<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       this.close();
       if (error instanceof UnsupportedBrowserError) throw error;
-      throw new StoreUnavailableError(`this browser keeps nothing for the page now: ${error}`);
+      throw new StoreUnavailableError(`the browser's storage is unavailable: ${error}`);
     }
   }
 
@@ -239,7 +239,7 @@ export class SealedRows implements Store {
   async #secrets(): Promise<readonly Bytes[]> {
     const all = await this.#used(async () => {
       const folder = await ownFolder();
-      // To look is not to make a file, for which there may be no space.
+      // Does not create the file, for which there may be no space.
       const file = await folder.getFileHandle(this.#fileName).catch((error) => {
         if (error.name === "NotFoundError") return null;
         throw error;
@@ -251,7 +251,7 @@ export class SealedRows implements Store {
     );
   }
 
-  /** Write the secrets over those that the file has, and wait until they are on the disk. */
+  /** Overwrite the secrets in the file, and wait until they are on the disk. */
   #keep(secrets: readonly Bytes[]): Promise<void> {
     const all = joined(...secrets);
     return this.#used(async () => {
@@ -324,7 +324,7 @@ async function sealed(key: CryptoKey, changes: Changes): Promise<Map<string, Byt
   return new Map(found);
 }
 
-/** Return what a row holds; null where it was not sealed under this key and name. */
+/** Return a row's content; null if it was not sealed under this key and name. */
 async function unsealed(key: CryptoKey, name: string, row: Bytes): Promise<Bytes | null> {
   const terms = {
     name: "AES-GCM",

@@ -1,6 +1,6 @@
-/** The server's clock, as far as a phone's signatures need it, and nothing else does. */
+/** The server's clock, which only a phone's signatures use. */
 
-/** The present time by this phone's clock, corrected by what a server said of its own. */
+/** The phone's clock, corrected by the server's. */
 export class SigningClock {
   readonly #clock: () => number;
   #ahead = 0;
@@ -15,7 +15,7 @@ export class SigningClock {
     return Math.max(0, Math.floor(this.#clock() + this.#ahead));
   }
 
-  /** Go by a server's clock that reads `now`. */
+  /** Correct the clock to a server's, which reads `now`. */
   correct(now: number): void {
     this.#ahead = now - this.#clock();
   }

@@ -1,6 +1,6 @@
 /**
- * A phone's line to its server over HTTP: signed requests, patient with a network and a server that
- * come and go. Every request may be repeated, so one whose response was lost is simply sent again.
+ * A phone's line to its server over HTTP: signed requests, retried while network or server are
+ * unavailable. Every request is idempotent, so one whose response was lost is sent again.
  */
 
 import {
@@ -27,7 +27,9 @@ import type { SigningClock } from "./clock.ts";
 /** Milliseconds that one try may take, from its request to the end of its response. */
 const DEADLINE = 60_000;
 const TRIES = 5;
-/** Seconds: the first pause between tries, the longest, and the longest that a server gets. */
+/**
+ * Seconds: the first pause between tries, the longest, and the longest that a server may demand.
+ */
 const [FIRST_PAUSE, LONGEST_PAUSE, LONGEST_AWAY] = [0.5, 30, 3600];
 const LARGEST_TASK = 64 * 2 ** 20;
 const LARGEST_SMALL = 64 * 2 ** 10;
@@ -69,7 +71,7 @@ export class InvitationRefusedError extends RemoteError {
   override name = "InvitationRefusedError";
 }
 
-/** The server's refusal for a reason that this phone cannot mend; the message says which. */
+/** The server's refusal for another reason, which the message states. */
 export class ServerProblemError extends RemoteError {
   override name = "ServerProblemError";
 }
@@ -84,7 +86,7 @@ const ERRORS: Readonly<Record<string, new (message: string) => RemoteError>> = {
   unexpected: UnexpectedMessageError,
 };
 
-/** A line to a server; each call throws a `RemoteError` where the server refuses or is away. */
+/** A line to a server; each call throws a `RemoteError` if the server refuses or is unavailable. */
 export class HttpTransport {
   readonly #server: string;
   readonly #key: SigningKey;
@@ -107,25 +109,25 @@ export class HttpTransport {
     this.#pause = pause;
   }
 
-  /** Make the phone's key known to the server; return the name that it has there from now on. */
+  /** Register the phone's key with the server; return the name that it has there from now on. */
   async enrol(attestation: string): Promise<string> {
     const body = encode(enrol, { public_key: this.#key.publicKey, attestation });
     const content = await this.#call("new", "/v1/phones", body, LARGEST_SMALL);
     return read(enrolled, content).phone;
   }
 
-  /** Ask for a task; `known` are the phases whose endings have arrived, newest first. */
+  /** Request a task; `known` are the phases whose endings have arrived, newest first. */
   async task(phone: string, known: readonly Bytes[]): Promise<Task> {
     const body = encode(askTask, { known });
     return decodeTask(await this.#call(phone, "/v1/task", body, LARGEST_TASK));
   }
 
-  /** Hand in an answer; return once the server has it. */
+  /** Send an answer; return once the server has it. */
   async send(phone: string, answer: Bytes): Promise<void> {
     await this.#call(phone, "/v1/answer", answer, 0);
   }
 
-  /** Say by which rule this phone refuses a phase. */
+  /** Report the rule by which this phone refuses a phase. */
   async refuse(phone: string, phase: Bytes, rule: Rule): Promise<void> {
     await this.#call(phone, "/v1/refusal", encode(refuse, { phase, rule }), 0);
   }
@@ -153,7 +155,7 @@ export class HttpTransport {
       } catch (error) {
         const isAway = error instanceof UnavailableError && error.seconds <= LONGEST_PAUSE;
         if (!isAway || tried === TRIES) throw error;
-        // Many phones that lost the same server must not all come back at once.
+        // Random, so that phones that lost the same server do not all return together.
         const longest = Math.min(FIRST_PAUSE * 2 ** tried, LONGEST_PAUSE);
         await this.#pause(Math.max(error.seconds, longest * (0.5 + Math.random() / 2)));
       }
@@ -194,7 +196,7 @@ export class HttpTransport {
   }
 }
 
-/** Read a response of at most `limit` bytes; null, and no more is read, where it has more. */
+/** Read a response of at most `limit` bytes; stop and return null if it has more. */
 async function contentOf(response: Response, limit: number): Promise<Bytes | null> {
   const reader = response.body?.getReader();
   const parts: Uint8Array[] = [];
@@ -211,7 +213,7 @@ async function contentOf(response: Response, limit: number): Promise<Bytes | nul
   return joined(...parts);
 }
 
-/** Return the error that an unsuccessful response means. */
+/** Return the error for an unsuccessful response. */
 function errorOf(response: Response, media: string, content: Bytes | null): RemoteError {
   const { status } = response;
   let problem: Record<string, unknown> = {};
@@ -220,7 +222,7 @@ function errorOf(response: Response, media: string, content: Bytes | null): Remo
       const found: unknown = JSON.parse(new TextDecoder().decode(content));
       if (found && typeof found === "object") problem = found as typeof problem;
     } catch {
-      // then its status has to do
+      // then only the status counts
     }
   }
   const told = [problem.title, problem.detail].filter((each) => typeof each === "string" && each);
@@ -239,7 +241,7 @@ function errorOf(response: Response, media: string, content: Bytes | null): Remo
   return new Kind(said);
 }
 
-/** Make one short line of somebody else's text, for people. */
+/** Sanitize untrusted text for display on one short line. */
 function cleaned(text: string): string {
   const seen = text.replace(/\s+/g, " ").replace(/[^\P{C} ]|[^\P{Z} ]/gu, "?");
   return [...seen].slice(0, LONGEST_TEXT).join("").trim();

@@ -1,8 +1,8 @@
 /**
  * Distances between points, and the centroid that is nearest to a point.
  *
- * What a phone may move in a sum rests on one recording counting for exactly one centroid, which
- * must depend on that recording and the centroids alone, to the last bit (Python's `geometry`).
+ * The sensitivity of sums requires that a recording counts for exactly one centroid, which must
+ * depend on that recording and the centroids alone, to the last bit (Python's `geometry`).
  */
 
 import { InvalidInputError } from "../protocol/errors.ts";
@@ -16,10 +16,10 @@ const SPHERE_GRID = 2 ** 24;
 export const POINT_GRID = 2 ** 16;
 /** Largest magnitude of an entry: its square is still a double. */
 const LARGEST = 1e150;
-// Added to a double below 2^51, it leaves no room for a fraction, and rounds ties to even.
+// Adding it to a double below 2^51 rounds to a whole number, ties to even.
 const ROUNDING = 1.5 * 2 ** 52;
 
-/** Round to the nearest whole number, and of two equally near ones to the even one; below 2^51. */
+/** Round a number below 2^51 to the nearest whole one, ties to even. */
 export function rint(value: number): number {
   return value + ROUNDING - ROUNDING;
 }

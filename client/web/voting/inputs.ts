@@ -1,5 +1,5 @@
 /**
- * What a phone puts into each kind of sum, given what it has heard: pure functions.
+ * A phone's input to each kind of sum, as pure functions of its recordings.
  *
  * An input is whole numbers, row by row in the shape of its part (docs/protocol.md, section 7).
  */
@@ -17,9 +17,9 @@ import { bounded, counted, quantized } from "./vectors.ts";
 
 type CellsTask = Extract<Task, { readonly type: "sum-cells" | "sum-labels" }>;
 
-/** A recording, as far as a histogram asks for it. */
+/** A recording, as a histogram counts it. */
 export interface Contact {
-  /** Environment of the recording; null where nobody can tell. */
+  /** Environment of the recording; null if it is unknown. */
   readonly environment: string | null;
   /** Day in UTC on which it was made; null if it is unknown. */
   readonly day: string | null;
@@ -28,10 +28,10 @@ export interface Contact {
 }
 
 /**
- * Return what a phone puts into a sum of cells: its recordings' directions, added up by cell.
+ * Return a phone's input to a sum of cells: its recordings' directions, added up by cell.
  *
- * `points` are the recordings in the phase's dimensions. Throws `RefusedError` for cells that the
- * phase cannot have, or rows that stand for nothing, before the first sum costs anything.
+ * `points` are the recordings in the phase's dimensions. Throws `RefusedError` for cells or rows
+ * that the phase cannot have, before the first sum costs anything.
  */
 export function cellsInput(
   given: DiscoveryParameters,
@@ -52,11 +52,10 @@ export function cellsInput(
 }
 
 /**
- * Return what a phone puts into the sum of labels: its recordings' directions, added up and counted
- * by label, by choice where choices have rows, and by kind of sound.
+ * Return a phone's input to the sum of labels: its recordings' directions, added up and counted by
+ * label, by choice if choices have rows, and by kind of sound.
  *
- * `choices` and `classes` are each recording's choice and the phase's class that it stands for, or
- * null.
+ * `choices` and `classes` are each recording's choice and its class in the phase, or null.
  */
 export function labelsInput(
   given: DiscoveryParameters,
@@ -77,8 +76,8 @@ export function labelsInput(
     const choice = choices[at]!;
     const rowsOfIt = [own];
     if (rows > given.labels.length) {
-      // Every recording counts twice; one without a choice of its own under its label alone, in a
-      // count behind the rows that has no sum. Else a recording could move the whole by more.
+      // Every recording counts twice; one without a choice of its own counts under its label, and
+      // in a count after the rows that has no sum. Otherwise the sensitivity would be larger.
       const isOther = choice !== null && choice !== label && number.has(choice);
       rowsOfIt.push(isOther ? number.get(choice)! : number.size + own);
     }
@@ -91,8 +90,8 @@ export function labelsInput(
 
 /**
  * Return a phone's histogram of its newest contacts in the window that no histogram has counted,
- * and the places of those in `contacts`, which are oldest first. Mark them as counted in the
- * transaction that enters the histogram into the ledger.
+ * and their indices in `contacts`, which are oldest first. Mark them as counted in the transaction
+ * that enters the histogram into the ledger.
  */
 export function contactsInput(
   given: StatisticsParameters,
@@ -110,8 +109,8 @@ export function contactsInput(
 }
 
 /**
- * Return the environment of each recording in a statistics phase: the class of its own choice, or
- * without a choice the name of the nearest of the phase's places, never of one it was told besides.
+ * Return the environment of each recording in a statistics phase: the class of its choice, or
+ * without a choice the name of the nearest of the phase's places, never of another result's.
  */
 export function environmentsOf(
   given: StatisticsParameters,
@@ -140,7 +139,7 @@ export function votesInput(
 /**
  * Return the weight for each sample that a phone would label as proposed.
  *
- * Throws `RefusedError` for proposals that are not one of the labels a sample.
+ * Throws `RefusedError` unless there is one valid label for each sample.
  */
 export function agreementInput(
   given: LabellingParameters,
@@ -180,7 +179,7 @@ function addedUp(
       sums[to * columns + at]! += value;
     });
   }
-  // Whole numbers until here, so that the order of recordings changes nothing.
+  // Sums of whole numbers, so that the order of recordings does not matter.
   return { sums: sums.map((value) => value / POINT_GRID), counts };
 }
 
@@ -196,7 +195,7 @@ function kindsOf(given: DiscoveryParameters, task: CellsTask, steps: Rows): read
   return nearest(steps, cells, "spherical").map((cell) => kinds[cell]!);
 }
 
-/** Return the rows of the sum of labels; refuse a phase whose rows stand for nothing. */
+/** Return the number of rows of the sum of labels; refuse any other than the labels require. */
 function checkedRows(given: DiscoveryParameters, agreed: LabelHierarchy): number {
   const [labels, all] = [given.labels.length, rowNames(agreed).length];
   if (given.rows === labels || given.rows === all) return given.rows;
@@ -207,7 +206,7 @@ function checkedRows(given: DiscoveryParameters, agreed: LabelHierarchy): number
   );
 }
 
-/** Return the centroids of the cells: the start centroids, or those that the sum before gave. */
+/** Return the centroids of the cells: the start centroids, or those of the previous sum. */
 function cellsOf(given: DiscoveryParameters, task: CellsTask): Rows {
   if (task.parameters !== null) return startCentroids(given);
   if (task.centroids === null) {

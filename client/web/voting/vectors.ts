@@ -8,14 +8,14 @@ import { InvalidInputError } from "../protocol/errors.ts";
 import { GRID } from "../protocol/privacy/mechanisms.ts";
 import { rint } from "./geometry.ts";
 
-/** Last entry of the unit vector of a labelled recording, whose sum says how many there are. */
+/** Last entry of the unit vector of a labelled recording; its sum gives their number. */
 const COUNTED = 0.25;
 /** Length of its other entries together. */
 const UNCOUNTED = Math.sqrt(1 - COUNTED ** 2);
-/** Steps far above the errors of doubles between a point and its step. */
+/** Margin in steps, far above the rounding errors of doubles. */
 const ROUNDOFF = 2 ** -20;
 
-/** Return sums of unit vectors, rows of `columns`, with one more entry each, which counts them. */
+/** Append to each row of sums of unit vectors an entry that counts them. */
 export function counted(
   sums: Float64Array,
   columns: number,
@@ -52,14 +52,14 @@ export function quantized(vector: Float64Array): Int32Array {
     sum += step * step;
     return step;
   });
-  // Negated, so that not-a-number is refused.
+  // Negated, so that NaN is refused.
   if (!(sum <= GRID ** 2)) {
     throw new InvalidInputError("a vector must be finite and at most 1 long to be summed");
   }
   return Int32Array.from(steps);
 }
 
-/** Return the steps of the grid in a length of 1, for a vector of `length` entries. */
+/** Return the number of grid steps per unit length, for a vector of `length` entries. */
 export function unitSteps(length: number): number {
   return GRID - Math.sqrt(length) / 2 - ROUNDOFF;
 }

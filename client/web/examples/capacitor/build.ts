@@ -3,7 +3,7 @@
  *
  *     node build.ts [FOLDER]
  *
- * Needs Node 24 and nothing else: types are erasable, so nothing is compiled and nothing bundled.
+ * Needs Node 24 and nothing else: types are erasable, so nothing is compiled or bundled.
  */
 
 import { globSync } from "node:fs";
@@ -20,13 +20,13 @@ const PACKAGE = join(HERE, "..", "..");
 const ENCODER = join(PACKAGE, "../../protocol/earshot_protocol/data/contrast-2.tflite");
 const OUT = process.argv[2] ?? join(HERE, "www");
 
-/** Places of what browsers know no names for. */
+/** Addresses of the imports that browsers cannot resolve. */
 const PLACES: Readonly<Record<string, string>> = {
   "earshot-phone": "./earshot-phone/index.js",
   "earshot-phone/hearing": "./earshot-phone/hearing.js",
 };
 
-/** Return a module as browsers run it. */
+/** Return a module as JavaScript for browsers. */
 function script(source: string): string {
   const imported = /\b(from |import\()"([^"]+)"/g;
   return stripTypeScriptTypes(source).replace(imported, (_, before: string, name: string) => {
@@ -40,7 +40,7 @@ async function write(path: string, text: string): Promise<void> {
   await writeFile(place, text);
 }
 
-process.removeAllListeners("warning"); // Node calls the taking out of types an experiment
+process.removeAllListeners("warning"); // Node warns that stripping types is experimental
 await rm(OUT, { recursive: true, force: true });
 const rooms = "{index,hearing,page/worklet,{phone,protocol,store,transport,voting}/**/*}.ts";
 for (const path of globSync(rooms, { cwd: PACKAGE })) {

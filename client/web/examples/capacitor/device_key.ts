@@ -1,6 +1,6 @@
 /** The key under which the phone is sealed, from Keychain or Keystore through Capacitor's bridge. */
 
-/** Native part of this app: `get` draws 32 bytes the first time, and returns the same ever after. */
+/** Native part of this app: `get` draws 32 bytes once, and always returns the same. */
 interface DeviceKeyPlugin {
   get(): Promise<{ readonly key: string }>;
 }
@@ -9,14 +9,14 @@ interface Bridge {
   readonly Plugins?: { readonly DeviceKey?: DeviceKeyPlugin };
 }
 
-/** An app without its native part: it keeps nothing, since it could not keep it safe. */
+/** An app without its native part, which stores nothing because it has no key. */
 export class NoDeviceKeyError extends Error {
   override readonly name = "NoDeviceKeyError";
 }
 
-/** Return the device's key, 32 bytes; throw `NoDeviceKeyError` where the app has none to give. */
+/** Return the device's key, 32 bytes; throw `NoDeviceKeyError` if the app has no plugin for it. */
 export async function deviceKey(): Promise<Uint8Array<ArrayBuffer>> {
-  // Capacitor puts plugins there before the page's own scripts run; nothing has to be imported.
+  // Capacitor sets its plugins before the page's scripts run; no import is needed.
   const { Capacitor } = globalThis as { readonly Capacitor?: Bridge };
   const plugin = Capacitor?.Plugins?.DeviceKey;
   if (plugin === undefined) {

@@ -35,7 +35,7 @@ async function open(): Promise<void> {
   say(`${length} recordings are kept on this phone.`);
 }
 
-/** Visit the server now, and again when it says. */
+/** Visit the server now, and again after the seconds that the visit returns. */
 async function visit(): Promise<void> {
   clearTimeout(next);
   const { event, detail, seconds } = await phone.visit();
@@ -58,7 +58,7 @@ press("label", async () => {
 });
 
 press("join", async () => {
-  // The code is not kept: a phone that lost its things must not come back as a new one by itself.
+  // The code is not stored: a phone that lost its data must not silently return as a new one.
   await phone.enrol(part<HTMLInputElement>("code").value);
   await visit();
 });
@@ -70,7 +70,7 @@ press("left", async () => {
 
 press("erase", async () => {
   clearTimeout(next);
-  // Erased in any case: a server that cannot be reached keeps a key that nobody has any more.
+  // Erased in any case: an unreachable server keeps only a public key that is no longer used.
   await phone.leave().catch(fail);
   await phone.erase();
   say("Everything on this phone is forgotten.");

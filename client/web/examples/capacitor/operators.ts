@@ -4,5 +4,5 @@
 export const SERVER = "https://earshot.example.org";
 /** Key of the server's operator, as `earshot operator keys` prints it. */
 export const LEADER = "11".repeat(32);
-/** Key of the helper's operator, told by that organization itself. */
+/** Key of the helper's operator, obtained from that organization itself. */
 export const HELPER = "22".repeat(32);

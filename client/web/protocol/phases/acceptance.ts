@@ -1,8 +1,9 @@
 /**
- * Limits that a phone accepts by default or by choice, and the phases that it refuses, as Python's
+ * Limits of a phone, default or an app's own, and the phases that it refuses, as Python's
  * `acceptance` does for sums by two operators.
  *
- * The server proposes, the phone decides. Refusals come in an order, and a phone tells the first.
+ * The server proposes, the phone decides. Refusals come in a fixed order; a phone reports the
+ * first.
  */
 
 import { checkBetween, demand } from "../checks.ts";
@@ -33,7 +34,7 @@ import {
 /** Relative room for rounding: thirty times 0.1 is at most 3. */
 const SLACK = 1e-9;
 
-/** Limits by default, by the names of their rules; Python's `Limits` says of each what it is. */
+/** Default limits, by the names of their rules; Python's `Limits` documents each. */
 export const DEFAULT_LIMITS = {
   least_phones: 100,
   largest_phones: 10 ** 7,
@@ -58,10 +59,10 @@ export type Limits = Readonly<Record<keyof typeof DEFAULT_LIMITS, number>> & {
 };
 
 /**
- * Return the default limits with an app's own in place of some.
+ * Return the default limits, with an app's own over them.
  *
- * Throws `InvalidParametersError` for one that there is not, that is negative or not a number, and
- * for a limit of ε whose δ is 1 or more, at which every ε is 0.
+ * Throws `InvalidParametersError` for a limit that is unknown, negative or not a number, and for a
+ * limit of ε whose δ is 1 or more, at which every ε is 0.
  */
 export function limitsOf(own: Partial<Limits> = {}): Limits {
   const { any_delta, ...limits } = { ...DEFAULT_LIMITS, any_delta: false, ...own };
@@ -114,7 +115,7 @@ export function* refusalsOfPhase(
   if (honestSurvivors(given) < 1) {
     yield new RefusedError("dropout and corrupted must stay below 1 together", "parameters");
   }
-  // If a phone that has spent its budget may sit out unseen, its expenses give no reason.
+  // If a phone with a spent budget may abstain unseen, its past expenses are no reason.
   const paying = weightsOf(given).includes(0) ? new Ledger() : ledger;
   yield* refusalsOfCost(limits, planned, paying, today);
   const delta = statedDelta(planned.filter((each) => each.release.unit === "recording"));
@@ -128,7 +129,7 @@ export function* refusalsOfPhase(
 
 /**
  * Return the weight of a phone with these limits in a phase that it accepts: the largest that its
- * budgets hold. It depends on nothing that the phone has heard, and no sum reveals it.
+ * budgets allow. It depends on nothing that the phone has heard, and no sum reveals it.
  */
 export function weightFor(
   limits: Limits,
@@ -165,12 +166,12 @@ export function* refusalsOfCost(
     for (const budget of BUDGETS.filter((each) => each.unit === unit)) {
       const refused = [...refusalsOfBudget(limits, budget, before[budget.span], added)];
       yield* refused;
-      if (refused.length) break; // what is too much for a phase is not refused for a year as well
+      if (refused.length) break; // one exceeded budget per unit is enough
     }
   }
 }
 
-/** Return what is and what may be spent in every unit: in 366 days, and in the phone's life. */
+/** Return spent ε and its limit in every unit, for 366 days and for the phone's life. */
 export function standing(limits: Limits, ledger: Ledger, today: string): readonly Standing[] {
   return BUDGETS.filter((budget) => budget.span !== "phase").map((budget) => {
     const { span, unit } = budget;
@@ -197,8 +198,8 @@ export function refusalOfChange(agreed: Parameters, proposed: Parameters): Refus
 }
 
 /**
- * Yield why a phone with embeddings of this encoder, of as many dimensions, refuses a phase that is
- * about others.
+ * Yield why a phone with this encoder refuses a phase: another encoder, or more dimensions than an
+ * embedding of this one has.
  */
 export function* refusalsOfEncoder(
   given: Parameters,
@@ -230,7 +231,7 @@ function* refusalsOfBudget(
   if (delta >= 1) return; // then ε has no limit: any expense fits
   const together = [...before, ...added];
   const stated = statedDelta(together);
-  // What a phase promises is what a ledger keeps, even if a larger δ gives less.
+  // A stated infinite ε stays infinite in a ledger, even if a larger δ gives a finite one.
   const isBoundless = added.some((each) => each.release.epsilon === Infinity);
   const reached = isBoundless ? Infinity : epsilonAt(delta, together);
   const fits = isAtMost(reached, epsilon);
@@ -243,7 +244,7 @@ function* refusalsOfBudget(
     yield* atMost(limits, budget.delta, `δ ${over}`, stated);
   }
   if (stated <= delta && !fits) {
-    // For a whole phase, say no less than reports and operators are told, at a smaller δ.
+    // For a whole phase, state at least the ε that reports and operators see, at a smaller δ.
     const isWhole = budget.span === "phase" && !before.length;
     const told = isWhole ? Math.max(reached, composedCost(added).epsilon) : reached;
     yield* atMost(limits, budget.epsilon, `ε ${over}${spent}`, told);

@@ -35,7 +35,7 @@ const SMALLEST_NOISE = 1e-9;
 const LARGEST_NOISE = 1e9;
 /** Steps of a start centroid's coordinate between 0 and 1. */
 const STEPS = 2 ** 15 - 1;
-/** Entries of a row of the sum of labels beside its dimensions: the one that counts. */
+/** Entries of a row in the sum of labels after its dimensions: the count. */
 const COUNTS = 1;
 
 export const discoveryParameters = map({
@@ -104,7 +104,7 @@ export function discoveryParts(given: DiscoveryParameters): Part[] {
   return [...sums, { name: "labels", task: "sum-labels", repetition: 0, shape, mechanism: named }];
 }
 
-/** Refuse values under which no phase should run, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for values that no phase may have. */
 export function checkDiscovery(given: DiscoveryParameters): void {
   checkCommon(given);
   checkWhole("sums", given.sums, 0, MOST_SUMS);

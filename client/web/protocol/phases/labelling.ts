@@ -1,4 +1,4 @@
-/** A labelling phase: phones vote on public samples, and say if they agree with the outcome. */
+/** A labelling phase: phones vote on public samples, then report agreement with the outcome. */
 
 import { checkBetween, checkProbability, checkWhole, demand } from "../checks.ts";
 import { InvalidParametersError, MalformedMessageError } from "../errors.ts";
@@ -72,7 +72,7 @@ export function labellingParts(given: LabellingParameters, weight: number): Part
   ];
 }
 
-/** Refuse values under which no phase should run, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for values that no phase may have. */
 export function checkLabelling(given: LabellingParameters): void {
   checkCommon(given);
   checkWhole("the number of labels", given.labels.length, 2, LARGEST_LABELS);

@@ -44,7 +44,7 @@ export function leastSurvivors({ phones, dropout }: Common): number {
   return phones - Math.floor(rounded(dropout * phones));
 }
 
-/** Refuse values under which no phase of any kind should run, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for values that no phase of any kind may have. */
 export function checkCommon(given: Common): void {
   checkWhole("phones", given.phones, 3, LARGEST_CROWD);
   checkWhole("the number of labels", given.labels.length, 1, LARGEST_LABELS);
@@ -64,7 +64,7 @@ export function checkCommon(given: Common): void {
 /**
  * Return a phase's labels with their choices, as its first task states them.
  *
- * Throws `InvalidParametersError` where they are not those of the parameters.
+ * Throws `InvalidParametersError` if they do not match the parameters.
  */
 export async function agreedHierarchy(given: Common, stated: Choices): Promise<LabelHierarchy> {
   let hierarchy: LabelHierarchy;

@@ -1,4 +1,4 @@
-/** Places that name sound, each the nearest: those a phone was told, or those a phase agrees on. */
+/** Places that name the sound nearest to them: from results, or agreed on in a phase. */
 
 import { checkWhole, demand } from "../checks.ts";
 import { MalformedMessageError, InvalidParametersError } from "../errors.ts";
@@ -14,7 +14,7 @@ export const LEVEL = 0.05;
 
 export const geometryName = oneOf("euclidean", "spherical");
 
-/** Places that all phones of a phase name sound by: a part of its parameters. */
+/** Places by which all phones of a phase name sound: a part of its parameters. */
 export const agreedPlaces = map({
   encoder: encoderName,
   geometry: geometryName,
@@ -54,7 +54,7 @@ export function placesNamed(agreed: AgreedPlaces, labels: readonly string[]): Pl
   };
 }
 
-/** Return the places of a result; a name that may be noise is none. */
+/** Return the places of a result; a name that may be noise is left out. */
 export function placesOf(result: NamedCentroids): Places {
   const { labels, name_p_values: chances } = result;
   const isTested = chances.length === labels.length;
@@ -78,7 +78,7 @@ export function namesAt(places: Places, points: Rows): readonly (string | null)[
   );
 }
 
-/** Refuse places by which nothing can be named, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for places that cannot name sound. */
 export function checkPlaces(agreed: AgreedPlaces, labels: number): void {
   try {
     const { rows } = rowsOf(agreed.centroids);

@@ -1,6 +1,6 @@
 /**
- * The plan of a phase: its parts in order, as phone and server derive them alike from its
- * parameters. Every part is a sum by two operators, in three steps, of which a phone answers one.
+ * The plan of a phase: its parts in order, which phone and server derive from its parameters. Every
+ * part is a sum by two operators, in three steps, of which a phone answers one.
  */
 
 import { UnexpectedMessageError } from "../errors.ts";
@@ -13,7 +13,7 @@ import { checkLabelling, labellingParameters, labellingParts } from "./labelling
 import { leastSurvivors } from "./parameters.ts";
 import { checkStatistics, statisticsParameters, statisticsParts } from "./statistics.ts";
 
-/** Parameters of any kind of phase in which this phone takes part, told apart by their `type`. */
+/** Parameters of every kind of phase in which this phone takes part, by their `type`. */
 export const parameters = tagged("type", {
   discovery: discoveryParameters,
   labelling: labellingParameters,
@@ -27,7 +27,7 @@ export interface Part {
   readonly name: string;
   /** Type of the task that begins it. */
   readonly task: "sum-cells" | "sum-labels" | "count-contacts" | "label-samples" | "check-labels";
-  /** Tells parts apart that begin with tasks of one type; 0 where there is one. */
+  /** Distinguishes parts that begin with tasks of one type; 0 if there is only one. */
   readonly repetition: number;
   /** Shape of a phone's input. */
   readonly shape: readonly number[];
@@ -64,7 +64,7 @@ export function partOf(
 /**
  * Return the possible weights of a phone's part in its sums, the largest first.
  *
- * Where 0 is among them, a phone that has spent its budget adds zeros, and nobody can tell.
+ * If 0 is among them, a phone with a spent budget adds zeros, which no one can notice.
  */
 export function weightsOf(given: Parameters): readonly number[] {
   if (given.type !== "labelling") return [1];
@@ -77,7 +77,7 @@ export function expensesOf(given: Parameters, weight: number): readonly Expense[
   return planOf(given, weight).flatMap(({ name, mechanism }) => spent(name, mechanism));
 }
 
-/** Refuse parameters under which no phase should run, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for parameters that no phase may have. */
 export function checkParameters(given: Parameters): void {
   switch (given.type) {
     case "discovery":
@@ -90,10 +90,10 @@ export function checkParameters(given: Parameters): void {
 }
 
 /**
- * Derive the parameters of a part's sum, as phones and operators do alike.
+ * Derive the parameters of a part's sum, the same for phones and operators.
  *
- * The bound is that of the largest weight, whatever this phone's is, as no message names a weight.
- * Throws `InvalidParametersError` where no word holds the sum.
+ * The bound is that of the largest weight, whatever this phone's is: no message states a weight.
+ * Throws `InvalidParametersError` if the sum exceeds a word.
  */
 export function sumOf(given: Parameters, part: Part): SumParameters {
   const { mechanism } = planOf(given).find((each) => each.name === part.name)!;
@@ -110,7 +110,7 @@ export function sumOf(given: Parameters, part: Part): SumParameters {
   return sum;
 }
 
-/** Return the embeddings that a phase is about; null if it is about none. */
+/** Return encoder and dimensions of a phase's embeddings; null if it uses none. */
 export function readsOf(
   given: Parameters,
 ): { readonly encoder: string; readonly dimensions: number } | null {

@@ -40,7 +40,7 @@ export function statisticsParts({ labels, epsilon, contacts }: StatisticsParamet
   ];
 }
 
-/** Refuse values under which no phase should run, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for values that no phase may have. */
 export function checkStatistics(given: StatisticsParameters): void {
   checkCommon(given);
   checkWhole("contacts", given.contacts, 1, LARGEST_CONTACTS);

@@ -27,9 +27,9 @@ export interface Cost {
   readonly delta: number;
 }
 
-/** Default δ at which a composed ε is told, unless a release states a larger one. */
+/** Default δ of a composed ε, unless a release states a larger one. */
 const TOLD_DELTA = 1e-6;
-/** Share of the added ε below which a composed one is told in its place. */
+/** Share of the added ε below which the composed one is reported. */
 const LESS = 1 - 1e-5;
 
 /** Return the sum of the ε that expenses of one unit state. */
@@ -46,7 +46,7 @@ export function statedDelta(spent: readonly Expense[]): number {
  * Return an ε such that expenses of one unit together are (ε, δ)-differentially private.
  *
  * It is the smaller of the composed ε of their events and, where their stated δ leaves it open, of
- * their sum; infinite where nothing is known to hold.
+ * their sum; infinite if no bound is known.
  */
 export function epsilonAt(delta: number, spent: readonly Expense[]): number {
   delta = Math.min(delta, 1);
@@ -55,7 +55,7 @@ export function epsilonAt(delta: number, spent: readonly Expense[]): number {
   return statedDelta(spent) > delta ? composed : Math.min(composed, addedEpsilon(spent));
 }
 
-/** Return the joint cost of expenses of one unit, as it is told everywhere. */
+/** Return the joint cost of expenses of one unit, as it is reported everywhere. */
 export function composedCost(spent: readonly Expense[]): Cost {
   const added = addedEpsilon(spent);
   const delta = Math.max(TOLD_DELTA, ...spent.map((each) => each.release.delta));

@@ -22,7 +22,7 @@ const ORDERS: readonly number[] = [
 /**
  * Return an ε such that all events together are (ε, δ)-differentially private, for a δ from 0 to 1.
  *
- * It is infinite where nothing is known to hold at this δ.
+ * It is infinite if no bound is known at this δ.
  */
 export function composedEpsilon(events: readonly PrivacyEvent[], delta: number): number {
   const pure = events.filter((event) => event.event === "pure");
@@ -55,7 +55,7 @@ function renyiEpsilon(
     let divergence = order * rho;
     for (const [epsilon, count] of counts) divergence += count * randomizedResponse(epsilon, order);
     const found = divergence + log1p(-1 / order) - (rare + log(order)) / (order - 1);
-    if (found < best) best = found; // not-a-number bounds nothing
+    if (found < best) best = found; // false for NaN, which is no bound
   }
   return Math.max(0, best);
 }
@@ -71,7 +71,7 @@ function randomizedResponse(epsilon: number, order: number): number {
   const down = (exp(-epsilon) * expm1(-2 * (order - 1) * epsilon)) / between;
   const rise = (order - 1) * epsilon;
   const fall = -order * epsilon;
-  // One of the two ways to write it overflows, the other cancels.
+  // Two ways to write it: one overflows, the other cancels.
   const high = log(up) + rise;
   const moment =
     rise > 1

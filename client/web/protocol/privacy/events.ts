@@ -1,6 +1,6 @@
 /**
- * Records of private releases, from which costs are composed, as Python's ledger has them: of the
- * kinds that sums by two operators give.
+ * Events of private releases, from which costs are composed, as in Python's ledger: the kinds that
+ * sums by two operators have.
  */
 
 import { map, type Of, oneOf, real, tagged, whole } from "../fields.ts";
@@ -21,7 +21,7 @@ export const privacyEvent = tagged("event", {
 
 export type PrivacyEvent = Of<typeof privacyEvent>;
 
-/** Event of a step to which a phone adds nothing that depends on what it holds. */
+/** Event of a step whose input does not depend on the phone's data. */
 export const NOTHING: PrivacyEvent = { event: "pure", epsilon: 0, times: 1 };
 
 /** Return whether an event is `NOTHING`. */

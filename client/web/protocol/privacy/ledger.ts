@@ -2,7 +2,7 @@
  * The ledger of everything that a phone has ever released: append-only and chained by SHA-256.
  *
  * Entries are written as Python's ledger writes them. The caller stores new ones before the answer
- * leaves. A chain cannot tell that its newest entries are missing: the store guards its length.
+ * leaves. A chain does not show that its newest entries are missing: the store keeps its length.
  */
 
 import { sha256 } from "../canonical.ts";
@@ -62,8 +62,8 @@ export class Ledger {
    * Return what was spent in one unit, oldest first: in a phase, in the 366 days to `today`, or
    * ever.
    *
-   * An entry of a day to come counts as made today, and none counts as older than those before
-   * it: a clock that is set back frees nothing.
+   * An entry of a future day counts as made today, and none counts as older than those before it:
+   * setting the clock back frees nothing.
    */
   expensesOf(unit: Unit, only: { phase?: Bytes; today?: string } = {}): readonly Expense[] {
     let latest = -Infinity;
@@ -79,7 +79,7 @@ export class Ledger {
    * Record upcoming releases of a phase on a day in UTC, and return the encoded new entries, oldest
    * first: store them before anything leaves the phone.
    *
-   * If storing fails, throw this ledger away and read it again from the store. Throws
+   * If storing fails, discard this ledger and read it again from the store. Throws
    * `InvalidInputError` for no releases or one that is not a cost, and `WrongStateError` for a step
    * that is recorded already.
    */
@@ -98,7 +98,7 @@ export class Ledger {
       phase,
       expenses.map((each) => each.release.step),
     );
-    // Both are changed at once at the end, so that no other call sees half of it.
+    // Both are changed together at the end, so that no other call sees half of it.
     let head = this.#head;
     const added: LedgerEntry[] = [];
     const encoded: Bytes[] = [];
@@ -130,7 +130,7 @@ export class Ledger {
     }
   }
 
-  /** Return the ledger for its user, as Python's: one plain object a release, oldest first. */
+  /** Return the ledger for its user, as Python's does: a plain object per release, oldest first. */
   export(): readonly Readonly<Record<string, unknown>>[] {
     return this.#entries.map(({ day, phase, release, event }, at) => {
       return { number: at + 1, day, phase: hex(phase), ...release, event };

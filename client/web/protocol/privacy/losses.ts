@@ -8,7 +8,7 @@
 
 import { exp, expm1, log1p } from "./elementary.ts";
 
-/** Largest joint loss that is convolved: no gain beyond it would be worth a promise. */
+/** Largest joint loss that is convolved; beyond it, a tighter ε would still be meaningless. */
 export const LARGEST_LOSS = 500;
 const GRID = 2 ** 13;
 const LARGEST_GRID = 2 ** 17;
@@ -23,7 +23,7 @@ const ROUNDING = 1e-9;
 export function pureLosses(releases: readonly number[], delta: number): number {
   const largest = releases.reduce((sum, epsilon) => sum + epsilon, 0);
   if (!releases.length) return 0;
-  // Of a smaller step, floats lose digits, and in the end all.
+  // With a smaller step, floats lose their precision.
   const step = Math.max(largest / Math.min(GRID * releases.length, LARGEST_GRID), 2 ** -1022);
   let chances = Float64Array.of(1); // of losses from −reach to reach steps
   for (const epsilon of releases) {

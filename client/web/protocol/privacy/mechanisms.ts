@@ -24,7 +24,7 @@ export interface SumMechanism {
   readonly noise: NoiseOfOperators;
   /** Largest absolute value of an entry of one phone's input. */
   readonly bound: number;
-  /** Most that one phone's input adds to all entries together, in both norms, by unit. */
+  /** L1 and L2 distance of neighbouring inputs at most, by unit. */
   readonly distances: Readonly<Record<Unit, { readonly l1: number; readonly l2: number }>>;
   /** Value of δ for which costs are stated; 0 where the release is pure. */
   readonly delta: number;
@@ -51,7 +51,7 @@ export function countSum(epsilon: number, contacts: number): SumMechanism {
  * Return the mechanism of a sum of vectors of at most `GRID` steps, with discrete Gaussian noise.
  *
  * `multiplier` is the noise's standard deviation over `GRID`, `length` the entries of a vector,
- * `row` those that one recording adds to. Python's `voting.vectors` proves what it moves.
+ * `row` those that one recording adds to. Python's `voting.vectors` proves the distances.
  */
 export function vectorSum(
   multiplier: number,
@@ -124,7 +124,7 @@ export function expenses(step: string, mechanism: SumMechanism): readonly Expens
   });
 }
 
-/** Return one private step, in each unit, to which a phone adds zeros. */
+/** Return the cost of one private step to which a phone adds zeros, in each unit. */
 export function unspent(step: string, mechanism: SumMechanism): readonly Expense[] {
   return UNITS.map((unit) => ({
     release: { step, unit, epsilon: 0, delta: 0, mechanism: nameOf(mechanism) },

@@ -1,6 +1,6 @@
 /**
- * Noise that each of two operators adds to every entry of a sum: stated as whole numbers of 2^-16,
- * so that all parties derive the same (docs/protocol.md, section 12).
+ * Noise that each of two operators adds to every entry of a sum: stated as multiples of 2^-16, so
+ * that all parties derive the same (docs/protocol.md, section 12).
  */
 
 import { demand } from "../checks.ts";
@@ -18,7 +18,7 @@ export const noiseOfOperators = tagged("law", {
 
 export type NoiseOfOperators = Of<typeof noiseOfOperators>;
 
-/** Return discrete Laplace noise of at least this scale, in votes. */
+/** Return discrete Laplace noise of at least this scale. */
 export function laplace(scale: number): NoiseOfOperators {
   return { law: "discrete-laplace", fine_scale: BigInt(Math.ceil(scale * FINENESS)) };
 }
@@ -28,12 +28,12 @@ export function gaussian(variance: number): NoiseOfOperators {
   return { law: "discrete-gaussian", fine_variance: BigInt(Math.ceil(variance * FINENESS)) };
 }
 
-/** Return the whole number by which noise is stated. */
+/** Return the scale or variance of noise, in units of 2^-16. */
 export function fineness(noise: NoiseOfOperators): bigint {
   return noise.law === "discrete-laplace" ? noise.fine_scale : noise.fine_variance;
 }
 
-/** Refuse noise that nobody can draw, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for noise that is out of range. */
 export function checkNoise(noise: NoiseOfOperators): void {
   const fine = fineness(noise);
   demand(fine >= 1n && fine <= LARGEST, `${noise.law}: ${fine} in 2^-16; must be 1 to 2^62`);
@@ -44,7 +44,10 @@ export function protectsAs(noise: NoiseOfOperators, other: NoiseOfOperators): bo
   return noise.law === other.law && fineness(noise) >= fineness(other);
 }
 
-/** Return what both operators' noise exceeds in any of `length` entries with at most 2^-80. */
+/**
+ * Return a bound that both operators' noise exceeds in any of `length` entries with probability at
+ * most 2^-80.
+ */
 export function reach(noise: NoiseOfOperators, length: number): bigint {
   const bits = BigInt(80 + bitLength(BigInt(length)));
   const tenth = BigInt(10 * FINENESS);
@@ -53,7 +56,7 @@ export function reach(noise: NoiseOfOperators, length: number): bigint {
     : root((4n * noise.fine_variance * (bits + 1n) * 7n) / tenth) + 1n;
 }
 
-/** Return the event of one operator's noise on a sum whose neighbours are this far apart. */
+/** Return the event of one operator's noise on a sum, given the distance of neighbours. */
 export function eventOf(noise: NoiseOfOperators, l1: number, l2: number): PrivacyEvent {
   const stated = Number(fineness(noise)) / FINENESS;
   return noise.law === "discrete-laplace"

@@ -5,9 +5,9 @@ import type { Bytes } from "../wire.ts";
 import { lengthOf, type SumParameters, widthOf } from "./parameters.ts";
 
 /**
- * Vectors modulo 2^16, 2^32 or 2^64: words that wrap by themselves.
+ * Vectors modulo 2^16, 2^32 or 2^64: words whose arithmetic wraps.
  *
- * Key streams are read into them as they lie in memory, little-endian, as in every browser.
+ * Key streams are read into them in native byte order, which is little-endian in every browser.
  */
 export type Words =
   ReturnType<(typeof Uint16Array | typeof Uint32Array | typeof BigUint64Array)["of"]>;
@@ -55,7 +55,7 @@ export function packWords(words: Words, bits: number): Bytes {
   const packed = new Uint8Array(Math.ceil((words.length * bits) / 8));
   let at = 0; // in bits
   const put = (value: number, count: number): void => {
-    // 32 bits and a shift of 7 are far below 2^53, where bitwise operators would cut.
+    // Bitwise operators would cut at 32 bits; a word shifted by 7 stays far below 2^53.
     let rest = (value % 2 ** count) * 2 ** (at % 8);
     for (let byte = at >> 3; rest > 0; byte++, rest = Math.floor(rest / 256)) {
       packed[byte]! |= rest % 256;

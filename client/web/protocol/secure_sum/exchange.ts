@@ -20,17 +20,17 @@ export async function keyPair(draws = 4): Promise<CryptoKeyPair> {
 /**
  * Return what a private key shares with a public one of 32 bytes.
  *
- * Throws `MalformedMessageError` for a public key of low order, with which everybody shares zeros.
+ * Throws `MalformedMessageError` for a public key of low order, whose shared secret is zeros.
  */
 export async function exchanged(privateKey: CryptoKey, publicKey: Bytes): Promise<Bytes> {
   try {
     const known = await crypto.subtle.importKey("raw", publicKey, "X25519", false, []);
     const bits = await crypto.subtle.deriveBits({ name: "X25519", public: known }, privateKey, 256);
     const shared = new Uint8Array(bits);
-    // Engines refuse these as the standard says; one that does not would seal to everybody.
+    // Engines must refuse these; with one that does not, anyone could open the seal.
     if (shared.every((byte) => byte === 0)) throw new RangeError("a key of low order");
     return shared;
   } catch (error) {
-    throw new MalformedMessageError("the helper's key is not one that seals", { cause: error });
+    throw new MalformedMessageError("the helper's key is not a valid X25519 key", { cause: error });
   }
 }

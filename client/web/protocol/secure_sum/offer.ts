@@ -58,10 +58,11 @@ export async function offerDigest(value: Offer): Promise<Bytes> {
 }
 
 /**
- * Return every reason for which a phone sends no report under an offer, in the order of the page.
+ * Return every reason for which a phone sends no report under an offer, in documented order.
  *
- * `expected` are the parameters as the phone derives them from its phase, `told` is what it was
- * told (`told` of `messages`), and `now` its clock, in seconds since 1970.
+ * `expected` are the parameters as the phone derives them from its phase, `told` the bytes that
+ * must be the same for all phones (`told` of `messages`), and `now` its clock, in seconds since
+ * 1970.
  */
 export async function refusalsOfOffer(
   opening: SendReport,

@@ -32,7 +32,7 @@ export function lengthOf({ shape }: SumParameters): number {
  * Return the width w of a word, 64 bits at most: signed, it holds n inputs and both operators'
  * noise.
  *
- * Throws `InvalidParametersError` where no word holds them.
+ * Throws `InvalidParametersError` if they exceed a word.
  */
 export function widthOf(parameters: SumParameters): number {
   const { phones, bound, noise } = parameters;
@@ -44,7 +44,7 @@ export function widthOf(parameters: SumParameters): number {
   return bits + 1;
 }
 
-/** Refuse parameters under which no sum should run, by `InvalidParametersError`. */
+/** Throw `InvalidParametersError` for parameters that no sum may have. */
 export function checkSum(parameters: SumParameters): void {
   const { phones, shape, bound, noise, least, window, ones } = parameters;
   checkWhole("phones", phones, 3, LARGEST_PHONES);

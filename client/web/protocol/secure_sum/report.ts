@@ -1,5 +1,5 @@
 /**
- * A phone's report in a sum by two operators: its input in two parts, and nothing to keep.
+ * A phone's report in a sum by two operators: its input in two shares. Nothing has to be kept.
  *
  * The helper's share follows from a seed that is sealed to it, the leader's is the rest.
  */
@@ -23,7 +23,7 @@ const NONE: Bytes = new Uint8Array();
 const KEM = joined(utf8("KEM"), Uint8Array.of(0, 0x20));
 const HPKE = joined(utf8("HPKE"), Uint8Array.of(0, 0x20, 0, 1, 0, 1));
 
-/** A phone's input in two parts, as it travels. */
+/** A phone's input in two shares, as it is sent. */
 export const phoneReport = map({
   sum_id: bytes(16),
   sender: whole(0, 2 ** 32 - 1),
@@ -35,14 +35,14 @@ export const phoneReport = map({
 
 export type PhoneReport = Of<typeof phoneReport>;
 
-/** All that is drawn at random for one report. */
+/** Randomness of one report. */
 export interface Drawn {
   readonly seed: Bytes;
   readonly reportId: Bytes;
   readonly ephemeral: CryptoKeyPair;
 }
 
-/** Draw what one report takes, from the system's generator. */
+/** Draw the randomness of one report from the system's generator. */
 export async function draw(): Promise<Drawn> {
   return {
     seed: crypto.getRandomValues(new Uint8Array(SEED_BYTES)),
@@ -54,11 +54,11 @@ export async function draw(): Promise<Drawn> {
 /**
  * Return the report of an input under an offer that `refusalsOfOffer` does not refuse.
  *
- * `values` are whole numbers within the bound, row by row. `drawn` is given in tests alone: a seed
- * that is used twice shows the difference of two inputs; it is erased here.
+ * `values` are whole numbers within the bound, row by row. `drawn` is for tests only: a seed that
+ * is used twice reveals the difference of two inputs. The seed is erased.
  *
- * Throws `UnexpectedMessageError` where the task has no offer, `InvalidInputError` for another
- * input, and `MalformedMessageError` where the helper's key is not one.
+ * Throws `UnexpectedMessageError` if the task has no offer or demands proofs, `InvalidInputError`
+ * for an invalid input, and `MalformedMessageError` for an invalid key of the helper.
  */
 export async function makeReport(
   task: SendReport,
@@ -86,7 +86,7 @@ export async function makeReport(
   }
 }
 
-/** Return the helper's share of an input: the AES-256-CTR key stream that a seed gives. */
+/** Return the helper's share of an input: the AES-256-CTR key stream of a seed. */
 export async function helperShare(seed: Bytes, parameters: SumParameters): Promise<Words> {
   const keys = await hkdf(seed, NONE, SHARE, 48);
   const key = await crypto.subtle.importKey("raw", keys.slice(0, 32), "AES-CTR", false, [
@@ -133,7 +133,7 @@ async function seal(
   const key = await crypto.subtle.importKey("raw", await expand("key", 16), "AES-GCM", false, [
     "encrypt",
   ]);
-  // Sequence number 0, which is combined with the nonce, changes nothing in it.
+  // The nonce is XORed with the sequence number, which is 0.
   const nonce = { name: "AES-GCM", iv: await expand("base_nonce", 12) };
   return joined(enc, new Uint8Array(await crypto.subtle.encrypt(nonce, key, seed)));
 }
@@ -148,7 +148,7 @@ async function hkdf(ikm: Bytes, salt: Bytes, info: Bytes, length: number): Promi
   return new Uint8Array(await crypto.subtle.deriveBits(terms, key, 8 * length));
 }
 
-/** Return HMAC-SHA256 under no key, which is one of zeros: HKDF's first half without a salt. */
+/** Return HMAC-SHA256 under a key of zeros: HKDF-Extract without a salt. */
 async function hmac(value: Bytes): Promise<Bytes> {
   const name = { name: "HMAC", hash: "SHA-256" };
   const key = await crypto.subtle.importKey("raw", new Uint8Array(32), name, false, ["sign"]);
