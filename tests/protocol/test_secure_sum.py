@@ -336,6 +336,14 @@ def test_what_was_not_saved_by_either_side_is_not_restored() -> None:
                 restore(junk)
 
 
+def test_what_phones_compare_of_an_opening_has_the_number_of_none() -> None:
+    """Phones of any language must hash the same (docs/protocol.md, section 6)."""
+    current = make_sum(COMPLETE)
+    for task in (current.aggregator.task_for(0), current.aggregator.task_for(3)):
+        assert isinstance(task, AdvertiseKeys)
+        assert task.told_alike == msgspec.structs.replace(task, index=0)
+
+
 def test_neither_side_begins_a_sum_that_should_not_run() -> None:
     weak = msgspec.structs.replace(COMPLETE, threshold=COMPLETE.threshold - 1)
     task = make_sum(COMPLETE).aggregator.task_for(3)
