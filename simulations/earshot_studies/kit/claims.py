@@ -1,4 +1,4 @@
-"""Claims of papers beside what was measured: a claim, and the verdict of its interval."""
+"""Claims of papers, judged by the confidence intervals of our measurements."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def claims_table(claims: Sequence[Claim], who: str, differs: str) -> str:
 
 
 def _signed(value: float) -> str:
-    """Return a signed difference: of scores in thousandths, of hundreds in whole numbers."""
+    """Format with a sign: three decimals below 100, whole numbers from there on."""
     return f"{value:+.3f}" if abs(value) < 100 else f"{value:+,.0f}"
 
 
