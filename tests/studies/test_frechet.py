@@ -129,7 +129,7 @@ def test_real_against_real_is_what_samples_of_the_same_law_reach() -> None:
     assert same.generated.mean < 3 * same.real.mean
     assert other.generated.mean == pytest.approx(3, rel=0.3)
     assert other.real == same.real, "the same halves"
-    assert "never met the sensitive clips" in other.note
+    assert "not fitted to the sensitive clips" in other.note
     few = frechet.fidelity(real, generator.normal(size=(40, 3)), splits=5)
     assert few.size == 40
     with pytest.raises(InvalidParametersError, match="splits"):

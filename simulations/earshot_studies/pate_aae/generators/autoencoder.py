@@ -106,7 +106,7 @@ def start_autoencoder(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Start[AutoencoderNetworks]:
-    """Train all networks of a generator; a private training may start with them if they are public.
+    """Train all networks of a generator; if public, a private training may start with them.
 
     Arguments and errors are those of `train_autoencoder`.
     """
