@@ -174,7 +174,7 @@ class BySet(Contest):
 
     @override
     def counted(self, sigma: float) -> Numbers:
-        """Return the cost of counts with σ on each; a changed vote moves from one set to another."""
+        """Return the cost of counts with σ on each; a changed vote moves between two sets."""
         return claimed_powerset(sigma, ORDERS)
 
     @override

@@ -158,7 +158,7 @@ def _count(
 def _privately(
     whole: Part, mixtures: Mixtures, table: PaperTable, seed: int
 ) -> tuple[float, Heads]:
-    """Return ε and heads of the best learning rate on validation; the choice is not accounted for."""
+    """Return ε and heads of the best learning rate on validation, a choice at no accounted cost."""
     training = DpSgdTraining()
     noise = training_noise(table.epsilon, training.rate, training.steps, table.delta)
     found = []
