@@ -207,7 +207,7 @@ def test_public_sound_that_teaches_nothing_is_refused() -> None:
         public_embedding.fit(pictures, ["tone"] * 6, QUICK)
     with pytest.raises(InvalidInputError, match="6 public pictures"):
         public_embedding.fit(pictures, labels)
-    with pytest.raises(InvalidInputError, match="too much alike"):
+    with pytest.raises(InvalidInputError, match="too similar"):
         public_embedding.fit(
             np.repeat(pictures[:1], 6, axis=0), labels, EmbeddingSettings(4, (16, 8), copies=1)
         )

@@ -84,7 +84,7 @@ def train_autoencoder(
         origin: `PUBLIC` if the clips are public, otherwise `NOT_PRIVATE`.
         seed: Seed for all randomness.
         progress: Callback for the number of steps done.
-        checkpoint: File from which a killed training continues; it is removed afterwards.
+        checkpoint: File from which an interrupted training continues; it is removed afterwards.
 
     Raises:
         InvalidInputError: Clips are invalid (see `clips.checked_clips`), or a checkpoint is damaged
