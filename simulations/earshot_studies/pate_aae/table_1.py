@@ -190,8 +190,8 @@ half. *From a public start*, which the paper does not have, continues from netwo
 
 {_recipes(study)}
 
-The AAE *as printed* is fitted to every private clip: whatever its labels cost, **it is not
-private**. It is shown for comparison with their figures and must not be published.
+The AAE *as printed* is fitted to every private clip: **it is not private**, whatever its labels
+cost. It is shown for comparison with their figures and must not be published.
 
 ## Who is ahead
 
