@@ -283,8 +283,8 @@ adds up the sizes of the same messages.
 
 {markdown_table([_digits(row) for row in rows], list(rows[0]))}
 
-At {most:,} phones: {_said(at_most)}. The thesis: "one can see that we are still in the range of
-gigabytes".
+At {most:,} phones: {_said(at_most)}. The thesis: "one can see that we are still in the
+range of gigabytes".
 """
     return Reproduction(NAME_B, rows, lambda path: _draw_traffic(rows, path), note)
 

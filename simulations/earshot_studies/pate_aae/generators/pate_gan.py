@@ -125,7 +125,7 @@ def train_pate_gan(
         sources: Source of each clip, (clips,); one source's clips go to one teacher. None if each
             clip is a source.
         start: Networks trained on public clips (`gan.start_gan`), for generator and student, and
-            their share in the student's gradients; None for random networks and votes alone.
+            the share of votes in the student's gradients; None for random networks and votes alone.
         seed: Seed for simulations only; None for randomness of the operating system.
         progress: Callback for the number of steps done.
         checkpoint: File from which an interrupted training continues; as secret as the clips, and
