@@ -20,7 +20,7 @@ ZERO_OR_ABOVE: Range = (0.0, math.inf)
 
 
 class Claim(NamedTuple):
-    """A statement of a paper, and a number that tells whether it is true.
+    """A statement of a paper, and a number that decides whether it is true.
 
     Attributes:
         said: Statement of the paper.
@@ -66,7 +66,7 @@ class Claim(NamedTuple):
 
 
 def beside(theirs: float | None, ours: Estimate, differs: str) -> str:
-    """Return, in one line, why a number of ours is another than the paper's, if it is one.
+    """Return, in one line, why our number differs from the paper's, if it does.
 
     Args:
         theirs: Number of the paper; None where it has none.

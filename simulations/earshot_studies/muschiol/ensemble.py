@@ -33,7 +33,7 @@ CHECKS = ("0.4", "0.6")
 HALF = "half"
 """Value of th_c for answering half of the mixtures, those with the largest m."""
 BY_ITSELF = 0.5
-"""Threshold above which a lone teacher names a label; Muschiol does not say which was taken."""
+"""Threshold above which a single teacher names a label; not stated by Muschiol."""
 
 Three = tuple[float, float, float]
 """Macro means of precision, recall and F1."""

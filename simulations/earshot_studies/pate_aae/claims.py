@@ -1,4 +1,4 @@
-"""Claimed costs of labels with Laplace noise of scale K/2ε (Yang et al. 2021), beside the true."""
+"""Claimed costs of labels with Laplace noise of scale K/2ε (Yang et al. 2021), and true ones."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class PublicationBudget:
 def shares(
     system: System, whole: PublicationBudget
 ) -> tuple[PublicationBudget | None, PublicationBudget]:
-    """Return the budget of the generator, None if it spends nothing, and that of the labels."""
+    """Return the budgets of the generator, None if it spends nothing, and of the labels."""
     return (whole.half, whole.half) if system.spends else (None, whole)
 
 

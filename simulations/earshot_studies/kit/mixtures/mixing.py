@@ -1,4 +1,4 @@
-"""Mixtures of one to three seconds of sound at once, and the labels in them."""
+"""Mixtures of one to three sounds in one second, and their labels."""
 
 from __future__ import annotations
 

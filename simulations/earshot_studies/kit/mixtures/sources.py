@@ -18,7 +18,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import NARROW
 
 BACKGROUND = -1
-"""Label of sound that lies behind a mixture and has no name."""
+"""Label of background sound, which has no name."""
 
 
 class Side(IntEnum):

@@ -109,7 +109,7 @@ def answers(
     """Return each phone's probability of each label, by ridge regressions on 0 and 1, clipped.
 
     ŷ = ȳ + QXᵀ(XXᵀ + ridge · I)⁻¹(Y − ȳ) with features X and queries Q centred at the phone's mean.
-    A label that a phone never met has probability 0.
+    A label of none of a phone's mixtures has probability 0.
 
     Args:
         features: Features of each phone's mixtures, (phones, mixtures, features).

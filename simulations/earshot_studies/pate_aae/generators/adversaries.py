@@ -20,7 +20,7 @@ from earshot_studies.pate_aae.generators.start import Start, begun
 from earshot_studies.pate_aae.generators.steps import averaged
 
 _MOMENTUM = 0.5
-"""Adam's first momentum; games are steadier with little of it (Radford et al. 2016)."""
+"""Adam's first momentum; a low one stabilizes adversarial training (Radford et al. 2016)."""
 
 
 class Networks(NamedTuple):
