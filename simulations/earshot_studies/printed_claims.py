@@ -1,7 +1,7 @@
-"""Costs that papers and a library claim, each beside what it costs.
+"""Privacy costs that papers and a library claim, beside the measured ones.
 
-They are wrong, but for a few, and corrected in Earshot. None of these mechanisms runs in a phone or
-at a curator.
+Most of these claims are wrong. Earshot's own costs are corrected, and none of these mechanisms runs
+on a phone or at a curator.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FAULTS = (liebenow.laplace_shares, muschiol.raw_threshold)
 
 
 def printed_claims(*, out: Path, overwrite: bool = False) -> None:
-    """Measure what 16 costs that papers and a library claim really are.
+    """Measure 16 privacy costs that papers and a library claim.
 
     Args:
         out: New folder for the CSV, the picture and the Markdown note.

@@ -187,7 +187,7 @@ def test_a_verdict_needs_the_whole_interval(mean: float, wide: float | None, ver
     )
     opposite = own._replace(ours=Estimate(1.5, 0.1, 5))
     differ = verdict != "refuted"
-    assert HeldStatement(own, opposite).why.startswith("soundly it is another") == differ
+    assert HeldStatement(own, opposite).why.startswith("soundly it differs") == differ
 
 
 def test_means_stand_beside_what_is_printed(rows: Any) -> None:

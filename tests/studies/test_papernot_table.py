@@ -83,6 +83,6 @@ def test_what_is_no_file_of_votes_is_named(folder: Path, tmp_path: Path) -> None
     (folder / "ten.npy").write_text("nothing")
     with pytest.raises(InvalidInputError, match=r"ten\.npy: must be a file of votes"):
         read_votes(folder, CASES)
-    with pytest.raises(InvalidInputError, match="60 at least"):
+    with pytest.raises(InvalidInputError, match="at least 60"):
         account(CASES["Two"], np.tile([125, 125], (30, 1)), 0)
     assert earshot("reproduce", table.NAME, "--out", tmp_path / "out").returncode == 2

@@ -214,7 +214,12 @@ def test_the_reproduction_writes_a_table_a_picture_and_a_note(
     }
     assert all(row["seeds"] == "2" for row in rows)
     text = note.read_text(encoding="utf-8")
-    for heading in ("Table 1", "Figure 5", "Who is ahead", "What a scale of K/2ε gives"):
+    for heading in (
+        "Table 1",
+        "Figure 5",
+        "Who is ahead",
+        "Privacy and accuracy at a scale of K/2ε",
+    ):
         assert heading in text
     assert "**it is not private**" in text
     assert "students that keep the budget are" in text

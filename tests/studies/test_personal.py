@@ -314,7 +314,7 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
     for row in rows:
         assert float(row["most_spent_lower"]) <= 1
         assert float(row["most_spent_higher"]) <= float(row["higher"])
-    assert "more than its own budget" in (out / "personalized-labels.md").read_text()
+    assert "more than its budget" in (out / "personalized-labels.md").read_text()
     assert (out / "personalized-labels.png").stat().st_size > 1000
 
     # Its votes serve the other table: no teacher is trained any more, only students.

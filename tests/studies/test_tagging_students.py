@@ -125,7 +125,7 @@ def test_true_labels_cost_nothing_that_is_told(ensemble: SampleVotes) -> None:
 def test_a_check_that_nothing_passes_is_named(ensemble: SampleVotes) -> None:
     silent = replace(ensemble, votes=ensemble.votes * 0, cut=ensemble.cut * 0)
     for rule in (PRINTED, SOUND):
-        with pytest.raises(InvalidParametersError, match="not one of 3000 queries was answered"):
+        with pytest.raises(InvalidParametersError, match="none of 3000 queries was answered"):
             answers(Lesson(rule, ("0.4", "0.8"), 10), silent, 1)
 
 

@@ -22,9 +22,8 @@ class Study(NamedTuple):
     """A study.
 
     Attributes:
-        command: Function whose parameters are the study's options, and whose docstring is their
-            help.
-        redoes: Part of a paper that it redoes, by the name in `docs/references.md`.
+        command: Function whose parameters are the study's options, with its help as docstring.
+        redoes: Reproduced part of a paper, by the name in `docs/references.md`.
         cpu: Rough CPU time of a study with its default options.
     """
 
@@ -56,7 +55,7 @@ STUDIES: dict[str, Study] = {
     "personalized-labels": Study(muehl.labels, _PERSONAL + "Tables 6.4, 6.5", "not measured"),
     "personalized-accuracy": Study(muehl.accuracy, _PERSONAL + "Tables 6.6, 6.7", "not measured"),
     "multi-winner-queries": Study(dziedzic.queries, _WINNERS + "Figures 1 to 4", "7 min"),
-    "multi-winner-student": Study(dziedzic.student, _WINNERS + "Tables 1 to 3", "1 min"),
+    "multi-winner-student": Study(dziedzic.student, _WINNERS + "Tables 1, 2", "1 min"),
     "capc": Study(dziedzic.capc, _WINNERS + "Tables 4, 18", "1 min"),
     "audioset-ensemble": Study(muschiol.ensemble, _TAGGERS + "chapter 5", _WITH_TAGGERS),
     "audioset-student": Study(muschiol.student, _TAGGERS + "chapter 5", _WITH_TAGGERS),
@@ -77,7 +76,7 @@ def listed(name: Annotated[str | None, Parameter(show=False)] = None, /) -> None
     """List all studies.
 
     Args:
-        name: Name that no study has; those of studies are commands.
+        name: Unknown name, for an error that lists all studies; their own names are commands.
     """
     if name is not None:
         from earshot_simulations.fields import known

@@ -1,8 +1,8 @@
 """Collaboration: parties answer each other's queries through a secure sum (Tables 4 and 18).
 
-Both are of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023), which puts its votes in the
-place of those of CaPC (Choquette-Choo et al., ICLR 2021). There, encryption and a privacy guardian
-hide queries, models and votes; here the secure sum hides ballots alone.
+Both tables are of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023), which replaces the
+votes of CaPC (Choquette-Choo et al., ICLR 2021) by its own. There, encryption and a privacy
+guardian hide queries, models and votes; here the secure sum hides ballots alone.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ ASKERS = 3
 ASKED = 1000
 """Queries of each asker."""
 REAL = 5
-"""Queries of the sum that is run with real cryptography too."""
+"""Queries of the sum that is also run with real cryptography."""
 _NAMED = 0.5
-"""Probability above which a party's own model names a label, as in theirs on Pascal VOC."""
+"""Probability above which a party's own model names a label, as in the paper on Pascal VOC."""
 
 BEFORE, NO_NOISE = "before", "all queries, no noise"
 TEN, TWENTY = "ε 10, their accounting", "ε 20, their accounting"
@@ -78,7 +78,7 @@ class _Asker:
     ballots: NDArray[np.int8]
 
     def retrained(self, answers: NDArray[np.int8]) -> Heads:
-        """Train anew on the party's own mixtures and on the first queries, which were answered."""
+        """Retrain on the party's own mixtures and on the answered queries, which are the first."""
         own, asked = self.own, self.queries.features[: len(answers)]
         return trained(
             Part(
@@ -89,7 +89,7 @@ class _Asker:
 
 
 def reproduce(study: MixtureStudy) -> Reproduction:
-    """Measure accuracy before and after, and what it costs whom."""
+    """Measure askers' accuracy before and after the answers, and their cost to answerers."""
     rows = [row for seed in study.reported for row in study.kept(NAME, seed, _of_seed)]
     table = _averaged(rows)
     return Reproduction(
@@ -158,9 +158,9 @@ def _sum(ballots: NDArray[np.int8], queries: int, sigma: float) -> VoteSum:
 def _answers(
     ballots: NDArray[np.int8], sigma: float, generator: np.random.Generator
 ) -> NDArray[np.int8]:
-    """Name labels with more than half of the votes that the sum shows; draw its noise by its law.
+    """Name labels with more than half of the noisy votes.
 
-    Noise shares of all teachers add up to Skellam noise, the difference of two Poisson numbers.
+    Noise shares of all teachers add up to Skellam noise, the difference of two Poisson variables.
     """
     votes = ballots.sum(axis=0, dtype=np.int64)
     if sigma > 0 and votes.size:
@@ -189,7 +189,7 @@ def _same_as_real(ensemble: VotingTeachers, sigma: float, seed: int) -> str:
 
 
 def _affordable(ballots: NDArray[np.int8], sigma: float, epsilon: float) -> int:
-    """Find the most queries of one sum whose noisy counts cost ε at most."""
+    """Return the largest number of queries of one sum whose noisy counts cost at most ε."""
     low, high = 0, ballots.shape[1] + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -217,10 +217,10 @@ def _costs(
 
 
 def _ideal_epsilon(mechanism: VoteSum, askers: int) -> float:
-    """Return ε of the noisy counts of several askers, were the summation ideal.
+    """Return ε of the noisy counts of several askers, if the summation were ideal.
 
     A real one adds about 2^-39 (1 + e^ε) to δ (thesis, Theorem 8.2), which is more than a δ of
-    10⁻⁵ from ε = 15 on: that much privacy loss has no guarantee through cryptography at all.
+    10⁻⁵ above ε = 15.5: cryptography gives no guarantee for larger privacy losses.
     """
     curve = renyi(mechanism.event(Unit.REPLACED_PHONE))
     return renyi_epsilon(askers * curve, FINE, VOC_DELTA)[0]
@@ -311,15 +311,15 @@ def _note(table: Sequence[Row], rows: Sequence[Row], study: MixtureStudy) -> str
     return f"""# Collaboration through a secure sum
 
 After Tables 4, 16 and 18 and Figure 5 of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023)
-on CaPC (Choquette-Choo et al., ICLR 2021). Their data are not here; beside them stands Pascal VOC.
+on CaPC (Choquette-Choo et al., ICLR 2021). Their data are not here; *theirs* is on Pascal VOC.
 
 {study.described}
 
 Each of {study.size.teachers} parties trains on its own mixtures. {ASKERS} of them ask {ASKED:,}
 queries each; the {study.size.teachers - 1} others cast ballots of Binary voting, which a secure sum
 adds up with Skellam noise shares. A label with more than half of the votes counts as present. The
-asker trains anew on its own mixtures and the answers, and is measured on {study.size.test:,}
-mixtures of recordings that nobody else hears, at a probability of 0.5 as in theirs on Pascal VOC.
+asker retrains on its own mixtures and the answers, and is measured on {study.size.test:,} mixtures
+of recordings used for nothing else, at a probability of 0.5 as in the paper on Pascal VOC.
 
 ## What holds
 
@@ -334,19 +334,19 @@ For scores by label (Figure 5), see the picture.
 
 - *ε 10, 20, their accounting*: as many queries as Theorem 6 allows with σ on both counts, spent for
   each asker. {ASKERS} askers cost an answerer {ASKERS}ε by addition; composed, the last column.
-- *ε 20, exact outcomes*: a guardian publishes outcomes alone, with the largest noise that is right
-  enough. This number of queries depends on the votes, as the one above does, and would have to be
-  released privately too. *ε 20, noisy counts*: what the secure sum pays for, whatever the votes.
-- *All queries* show what more answers would bring, with the same noise and with none.
+- *ε 20, exact outcomes*: a guardian publishes outcomes alone, with the largest noise that is
+  accurate enough. This number of queries depends on the votes, as the one above does, and would
+  have to be released privately too. *ε 20, noisy counts*: by the secure sum, whatever the votes.
+- *All queries* show the gain of more answers, with the same noise and with none.
 - The last three columns are for one answerer: against an asker who sees outcomes, and against a
   server that sees noisy counts, if the summation were ideal. A real one has no guarantee at δ 10⁻⁵
-  from ε 15 on. They convert as tightly as is known, queries by ε = R + ln(1/δ)/(λ − 1) as in the
-  paper.
+  above ε 15.5. These ε use the tightest known conversion, numbers of queries
+  ε = R + ln(1/δ)/(λ − 1) as in the paper.
 - The counts of {REAL} queries were added up with real cryptography as well, among
   {study.size.teachers - 1} participants: {same} to the sum of the same noisy ballots in the clear.
 
-CaPC encrypts queries and models. Here queries are public to whoever answers, and noisy counts to
-the server; ballots and models stay hidden. Do not ask about a mixture that tells who was recorded.
+CaPC encrypts queries and models. Here answerers see the queries, and the server sees noisy counts;
+ballots and models stay hidden. Do not query a mixture that identifies the recorded person.
 
 {study.served()}
 """

@@ -1,4 +1,4 @@
-"""Claimed costs of votes with several winners (Dziedzic et al. 2023), beside what they cost."""
+"""Claimed privacy costs of multi-winner votes (Dziedzic et al. 2023), beside the measured ones."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LABELS = 20
 
 
 def claims() -> Iterator[Finding]:
-    """Compare every claim with the real cost."""
+    """Compare every claim with the measured cost."""
     yield binary_votes()
     yield from multi_winner_votes()
     yield clipped_in_l1()
 
 
 def binary_votes(queries: int = 12, sigma: float = 7.0) -> Finding:
-    """Audit noise σ/2 on positive counts at the cost of σ on both (Dziedzic et al., Def. 4)."""
+    """Audit noise σ/2 on positive counts, charged as σ on both (Dziedzic et al., Definition 4)."""
     delta = 1e-5
     return Finding(
         f"multi-winner voting, Definition 4: σ = {sigma:g}, {_LABELS} labels, {queries} queries; "
@@ -39,11 +39,11 @@ def binary_votes(queries: int = 12, sigma: float = 7.0) -> Finding:
 def multi_winner_votes(
     queries: int = 123, sigma: float = 9.0, tau: float = 1.8
 ) -> Iterator[Finding]:
-    """Audit noise σ/2 on positive counts with the sensitivity of σ on both (multi-winner voting).
+    """Audit noise σ/2 on positive counts with the sensitivity of σ on both (Definition 7).
 
-    A teacher that votes for half of the labels, its ballot cut to length τ, votes for the others
-    instead. As positive and negative counts add up to the number of teachers, their difference
-    moves by twice as much as either, and has the noise of one.
+    A teacher that votes for half of the labels, its ballot clipped to length τ, votes for the
+    others instead. As positive and negative counts add up to the number of teachers, their
+    difference moves by twice as much as either, and has the noise of one.
     """
     delta = 1e-5
     claimed = renyi_epsilon(queries * tau**2 / sigma**2, delta)
@@ -86,8 +86,8 @@ def multi_winner_votes(
 def clipped_in_l1(queries: int = 123, sigma: float = 9.0, tau: float = 3.4) -> Finding:
     """Audit ballots clipped in L1 and charged by it, though noise is Gaussian (their (9)).
 
-    The claim is too large: of a ballot's votes at most ⌊τ⌋ are whole, and with noise σ/2 on
-    positive counts it costs 2λ·2⌊τ⌋/σ², less than what is claimed, even so.
+    The claim is too large: at most ⌊τ⌋ votes of a ballot are whole, and even with noise σ/2 on
+    positive counts it costs only 2λ·2⌊τ⌋/σ².
     """
     delta = 1e-5
     whole = math.floor(tau)

@@ -1,4 +1,4 @@
-"""Commands of the tables on votes with several winners."""
+"""Commands of the studies of Dziedzic et al. (2023): votes with several winners."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _study(module: str, shown: str) -> Callable[..., None]:
-    """Return the command whose table a module of this folder makes."""
+    """Return the command that runs a study of this package."""
 
     def study(
         *,
@@ -53,7 +53,7 @@ _OPTIONS = """
         out: New folder for the CSV, the picture and the Markdown note.
         encoder: Public encoder: a file, or a shipped one by its name.
         seeds: Repetitions, each with its own mixtures and noise.
-        full: Use ten seeds: takes an hour.
+        full: Use ten seeds, which takes an hour.
         cache: Folder that keeps mixtures between runs; by default OUT/work.
         overwrite: Replace these files where --out has them.
     """
@@ -61,7 +61,7 @@ _OPTIONS = """
 queries = _study(
     "queries", "Count queries that rules with several winners answer, by labels and noise."
 )
-student = _study("student", "Train students of those answers, beside private training by DP-SGD.")
+student = _study("student", "Train students on such answers, beside private training by DP-SGD.")
 capc = _study(
-    "capc", "Let parties answer each other's queries through a secure sum: before and after."
+    "capc", "Compare parties before and after answers of the others through a secure sum."
 )

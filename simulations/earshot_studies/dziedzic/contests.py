@@ -1,7 +1,7 @@
-"""Elections with several winners over many queries: the winners and their cost, by noise.
+"""Votes with several winners over many queries: the winners and their cost, by noise.
 
-Noise is counted as by the authors of Private Multi-Winner Voting, so that figures can be compared
-with theirs: σ of Binary and τ voting is `claims.printed_deviation` on the votes.
+Noise is stated as in Private Multi-Winner Voting, so that figures can be compared: σ of Binary and
+τ voting is `printed_deviation(σ)` on the votes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from earshot_protocol.arrays import Numbers
 from earshot_protocol.overriding import override
 
 ORDERS: Numbers = np.unique(np.concatenate([np.linspace(1.1, 5, 40), np.geomspace(5, 256, 30)]))
-"""Orders λ at which divergences are added up: at ε = 20 the best is about 2.5."""
+"""Orders λ of the divergences; at ε = 20 the best is about 2.5."""
 
 _HARDLY = 1e-6
-"""Value of σ that stands for no noise."""
+"""Value of σ that is used for no noise."""
 
 
 class Contest(Protocol):
@@ -49,15 +49,15 @@ class Contest(Protocol):
     def claimed(self, sigma: float) -> Numbers:
         """Return the claimed cost of each query, (queries, orders).
 
-        It is, for each label or over all sets, Theorem 6 of Papernot et al. (2018), or the claim
-        whatever the votes if that is less.
+        It is, for each label or over all sets, Theorem 6 of Papernot et al. (2018), or
+        `independently_claimed` if that is less.
         """
 
     def independently_claimed(self, sigma: float) -> Numbers:
         """Return the claimed cost of a query whatever the votes, (orders,)."""
 
     def exactly(self, sigma: float) -> Numbers:
-        """Return the cost of each query's published winners by their laws, (queries, orders)."""
+        """Return the exact cost of each query's published winners, (queries, orders)."""
 
     def counted(self, sigma: float) -> Numbers:
         """Return the cost of the noisy counts of one query, whatever the votes, (orders,)."""
@@ -174,7 +174,7 @@ class BySet(Contest):
 
     @override
     def counted(self, sigma: float) -> Numbers:
-        """Return the cost of counts with σ on each: a changed vote leaves one set for another."""
+        """Return the cost of counts with σ on each; a changed vote moves between two sets."""
         return claimed_powerset(sigma, ORDERS)
 
     @override
@@ -217,7 +217,7 @@ def powerset(ballots: NDArray[np.int8]) -> BySet:
 
 @dataclass(frozen=True)
 class LimitedVotes(SubsetVotes):
-    """Votes for sets of a limited number of labels, of which there are fewer than 2^k (Table 15).
+    """Votes for sets of at most `largest` labels, fewer sets than 2^k (Table 15).
 
     Attributes:
         largest: Most labels of a set (v).
@@ -235,7 +235,7 @@ class LimitedVotes(SubsetVotes):
 
 
 def limited_votes(ballots: NDArray[np.int8], probabilities: Numbers, largest: int) -> LimitedVotes:
-    """Count ballots, reduced to their likeliest labels if they have more than a set may have.
+    """Count ballots, each reduced to its `largest` likeliest labels.
 
     Args:
         ballots: Ballots of 0 or 1, (teachers, queries, labels).
@@ -264,4 +264,4 @@ def answered(divergences: Numbers, epsilon: float, delta: float) -> int:
         rho = float(divergences[0] / ORDERS[0])
         return math.floor(classic_rho(epsilon, delta) / rho)
     fits = (np.cumsum(divergences, axis=0) <= room).any(axis=1)
-    return int(fits.sum())  # costs only grow: once too much, always
+    return int(fits.sum())  # costs only grow, so the queries that fit are the first ones

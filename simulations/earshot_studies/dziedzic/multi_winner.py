@@ -1,7 +1,7 @@
 """Shared parts of the reproductions of Private Multi-Winner Voting: ensembles, noise by rule.
 
-Dziedzic, Choquette-Choo, Dullerud and others, PoPETs 2023. Their data cannot be had here: mixtures
-of real sounds with twenty labels stand in for Pascal VOC with its twenty.
+Dziedzic, Choquette-Choo, Dullerud and others, PoPETs 2023. Their data are not available here:
+mixtures of real sounds with twenty labels replace Pascal VOC with its twenty.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VOC_DELTA, XRAY_DELTA = 1e-5, 1e-6
 EPSILON = 20.0
 
 _VERSION = 1
-"""Version of what is kept; part of the key."""
+"""Cache format version; part of the key."""
 _LOST = 0.02
 """Balanced accuracy that noise may cost."""
 _SIGMAS = (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, *range(4, 16), *range(16, 31, 2))
@@ -67,7 +67,7 @@ class MixtureStudy:
 
     @property
     def reported(self) -> range:
-        """Seeds that are measured: settings were tried with seed 0, which is left out."""
+        """Seeds that are measured, from 1 on; settings were chosen with seed 0."""
         return range(1, self.seeds + 1)
 
     def mixtures(self, seed: int) -> Mixtures:
@@ -92,12 +92,12 @@ class MixtureStudy:
     def kept(
         self, name: str, seed: int, make: Callable[[MixtureStudy, int], list[Row]]
     ) -> list[Row]:
-        """Return the rows that were measured of a seed, or measure them now and keep them.
+        """Return the kept rows of a seed, or make and keep them.
 
         Args:
-            name: Name of what is measured.
+            name: Name of the measurement.
             seed: Seed of its mixtures.
-            make: Function that measures it.
+            make: Function that measures the rows.
         """
         settings = [_VERSION, name, asdict(self.size), asdict(self.recipe), self.encoder, seed]
         return Kept(self.cache).rows(name, settings, lambda: make(self, seed))
@@ -106,17 +106,17 @@ class MixtureStudy:
         """Return a note on how many teachers share a recording, and its consequence."""
         served = self.mixtures(self.reported[0]).served
         return (
-            f"A recording serves up to {served.max()} teachers (by label: "
+            f"A recording is shared by up to {served.max()} teachers (by label: "
             f"{', '.join(map(str, served))}), as a class of environments has few. The unit of "
-            "protection is what one teacher holds; a recording that serves t of them is protected "
-            "by t² times the Rényi divergence."
+            "protection is all data of one teacher; for a recording shared by t teachers the Rényi "
+            "divergence is t² times as large."
         )
 
     @property
     def _heard(self) -> str:
         name = open_encoder(self.encoder).name
         if self.encoder is None or self.encoder == name:
-            return f"{name}, which has heard all of these recordings, without labels"
+            return f"{name}, which was trained on all of these recordings, without labels"
         return f"{name}, public as far as it was trained on other sound"
 
     @property
@@ -128,16 +128,16 @@ class MixtureStudy:
             f"{size.validation:,} mixtures for thresholds and noise, {size.test:,} for tests; "
             f"{self.seeds} {'seed' if self.seeds == 1 else 'seeds'}. A mixture is "
             "one second of one to three real sounds "
-            f"({recipe.mean:.2f} labels on average, as in Pascal VOC), up to "
-            f"{recipe.spread:g} dB louder or softer, before a background that is "
+            f"({recipe.mean:.2f} labels on average, about as in Pascal VOC), up to "
+            f"{recipe.spread:g} dB louder or softer, with a background that is "
             f"{recipe.most_noise:g} to {recipe.least_noise:g} dB softer. Ten labels are "
-            'environments (ESC-10), ten are spoken digits (Free Spoken Digits), by turns; "the '
-            'first k labels" are the first of this order. Recordings of teachers, validation, '
-            "queries and tests are disjoint: ESC folds 1 and 2, fold 3, fold 4; digits by takes. "
+            "environments (ESC-10), ten are spoken digits (Free Spoken Digits), alternating; "
+            '"the first k labels" are the first of this order. Recordings of teachers, validation, '
+            "queries and tests are disjoint: ESC folds 1 and 2 (every eighth recording held back "
+            "for validation), 3 and 4; digits by takes. "
             f"Teachers are logistic regressions on an embedding ({self._heard}) and on the mean of "
-            "each log-mel band. How strongly these are regularized, and DP-SGD's steps, rate and "
-            "norm, were chosen while looking at queries and tests of one further seed, which is "
-            "not measured here."
+            "each log-mel band. Their regularization, and DP-SGD's steps, rate and norm, were "
+            "chosen on queries and tests of one further seed, which is not measured here."
         )
 
 
@@ -166,7 +166,7 @@ class VotingTeachers:
         heads: Heads of the teachers.
         thresholds: Thresholds of all teachers, by label.
         validation, queries: Votes on validation mixtures and on queries.
-        delta: Parameter δ of the tables that the ensemble stands beside.
+        delta: Parameter δ of the tables with which the ensemble is compared.
     """
 
     name: str
@@ -184,11 +184,11 @@ class VotingTeachers:
 
     @cached_property
     def tau(self) -> float:
-        """Least τ in L2 that costs hardly any balanced accuracy, without noise."""
+        """Least τ in L2; see `least_tau`."""
         return self.least_tau(2)
 
     def least_tau(self, norm: int) -> float:
-        """Find the least τ in a norm that costs hardly any balanced accuracy, without noise."""
+        """Return the least τ that costs at most 0.005 of balanced accuracy, without noise."""
         own = self.validation
         free = balanced_accuracy(own.part.truth, binary(own.ballots).winners(0, _nobody()))
         for tau in _TAUS:
@@ -207,11 +207,10 @@ class VotingTeachers:
         return powerset(cast)
 
     def most_noise(self, labels: int, seed: int) -> Mapping[str, float]:
-        """Find each rule's most noise with which all are equally right, on validation mixtures.
+        """Return each rule's largest σ with which all are about equally accurate, on validation.
 
-        They are equally right if their balanced accuracy is that of the least of them without
-        noise, less 0.02. The paper chooses noise for equal measures as well, but on the queries
-        themselves.
+        Their balanced accuracy must be at least that of the worst rule without noise, less 0.02.
+        The paper also chooses noise for equal accuracy, but on the queries themselves.
         """
         truth = self.validation.part.truth[:, :labels]
         contests = {rule: self.contest(rule, self.validation, labels) for rule in RULES}
@@ -235,13 +234,13 @@ class VotingTeachers:
 def best_noise(
     divergences: Callable[[float], NDArray[np.float64]], most: float, epsilon: float, delta: float
 ) -> float:
-    """Choose, among all noise up to the most that is right enough, the σ that answers most.
+    """Return the σ up to `most` with which most queries are answered.
 
-    Less noise is cheaper where a cost depends on the votes: with much of it no outcome is certain.
+    Less noise is cheaper where a cost depends on the votes: with much noise no outcome is certain.
 
     Args:
-        divergences: Function from σ to what each validation mixture costs, (rows, orders).
-        most: Largest σ that is right enough.
+        divergences: Function from σ to the cost of each validation mixture, (rows, orders).
+        most: Largest σ that is accurate enough.
         epsilon: Budget ε.
         delta: Parameter δ of the budget.
     """
@@ -257,7 +256,7 @@ def best_noise(
 def ensembles(
     mixtures: Mixtures, names: Mapping[str, tuple[Aim, int, float]]
 ) -> list[VotingTeachers]:
-    """Train teachers once, and give them thresholds for several aims.
+    """Train teachers once, and choose thresholds for several aims.
 
     Args:
         mixtures: Mixtures of one seed.

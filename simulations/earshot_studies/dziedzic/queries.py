@@ -49,7 +49,7 @@ ENSEMBLES = {
     TORN: (Aim.BALANCED, 50, XRAY_DELTA),
     FEW: (Aim.BALANCED, 10, XRAY_DELTA),
 }
-"""Ensembles beside Pascal VOC, CheXpert and PadChest: aim of thresholds, teachers, δ."""
+"""Ensembles compared with Pascal VOC, CheXpert and PadChest: aim of thresholds, teachers, δ."""
 
 LABELS = (1, 2, 3, 5, 8, 11, 14, 16, 20)
 SIGMAS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28)
@@ -64,9 +64,9 @@ PRINTED: Mapping[tuple[str, str], Mapping[int, int]] = {
 _TABLE_15: Mapping[int, int] = dict(_PRINTED["powerset"]["table_15"])
 
 _CHUNK = 50
-"""Queries whose costs are worked out at first; then twice as many, and so on."""
+"""Queries whose costs are computed first; each further chunk is twice as large."""
 _SET_LABELS = (11, 20)
-"""Numbers of labels for which the law of the winning set is worked out, which takes long."""
+"""Numbers of labels for which the law of the winning set is computed, which is slow."""
 _MADE_UP = 500
 """Number of queries of Figure 1."""
 _TUNED = 500
@@ -82,7 +82,7 @@ class Allowance:
 
 
 def measure(study: MixtureStudy) -> list[Row]:
-    """Measure all rows of all seeds, one after the other; read those that were kept."""
+    """Return the rows of all seeds, kept or measured."""
     return [row for seed in study.reported for row in study.kept("queries", seed, _of_seed)]
 
 
@@ -124,7 +124,7 @@ def _by_labels(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
 def _chosen(
     ensemble: VotingTeachers, rule: str, labels: int, most: float, budget: Allowance
 ) -> float:
-    """Choose σ with which the rule answers most by what is claimed, on validation mixtures."""
+    """Return the σ with which a rule answers most queries as claimed, on validation mixtures."""
     own = ensemble.contest(rule, ensemble.validation, labels).rows(0, _TUNED)
     return best_noise(own.claimed, most, budget.epsilon, budget.delta)
 
@@ -170,7 +170,7 @@ def _by_budget(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
 
 
 def _by_size_of_set(ensemble: VotingTeachers, seed: int) -> Iterator[Row]:
-    """Yield Table 15: sets of at most v labels, all with the noise that suits all sets."""
+    """Yield Table 15: sets of at most v labels, all with the noise for unlimited sets."""
     labels, budget = 20, Allowance(EPSILON, ensemble.delta)
     most = ensemble.most_noise(labels, seed)[POWERSET]
     sigma = _chosen(ensemble, POWERSET, labels, most, budget)
@@ -229,7 +229,7 @@ def _figures(claimed: int, exactly: Any, best: Any, seen: int, most: float) -> R
 def first_queries(
     contest: Contest, cost: Callable[[Contest], NDArray[np.float64]], budget: Allowance
 ) -> int:
-    """Count the queries that are answered, one after the other, before the budget is spent.
+    """Count the successive queries that are answered before the budget is spent.
 
     Args:
         contest: Contest of all queries.
@@ -279,7 +279,7 @@ def figure_1() -> Sequence[Row]:
 
 
 def data_independent() -> Sequence[Row]:
-    """Count what τ voting answers whatever the votes, at the paper's own parameters (F.9)."""
+    """Count queries that τ voting answers whatever the votes, at the paper's parameters (F.9)."""
     rows = []
     for data, labels, tau, sigma, delta, printed in _PRINTED["tau"]["section_f9"]:
         budget = Allowance(EPSILON, delta)
@@ -326,7 +326,7 @@ def averaged(rows: Sequence[Row]) -> list[Row]:
 
 
 def _plain(name: str) -> Callable[[Row], str]:
-    """Format a column with as few digits as its numbers have."""
+    """Return a formatter of a column, without trailing zeros."""
     return lambda row: f"{row[name]:g}" if isinstance(row[name], float) else str(row[name])
 
 
@@ -423,8 +423,8 @@ numbers cannot.
 
 {study.described}
 
-*High consensus* stands beside Pascal VOC (thresholds for F1, δ 10⁻⁵), *low consensus* beside
-CheXpert (thresholds for balanced accuracy, δ 10⁻⁶), *ten teachers* beside PadChest. ε is 20 unless
+*High consensus* is compared with Pascal VOC (thresholds for F1, δ 10⁻⁵), *low consensus* with
+CheXpert (thresholds for balanced accuracy, δ 10⁻⁶), *ten teachers* with PadChest. ε is 20 unless
 stated otherwise. Intervals are Student's at 95 % over seeds.
 
 ## What holds
@@ -437,26 +437,26 @@ stated otherwise. Intervals are Student's at 95 % over seeds.
 
 - *Theirs*: the paper's number on its own data. *Ours, their accounting*: per label Theorem 6 of
   Papernot et al. (2018) with σ on each of two counts, or λ/σ²; with τ at most λτ²/σ²; converted by
-  ε = R + ln(1/δ)/(λ − 1). σ is the one with which most queries are answered, among all noise with
-  which the three rules are equally right ("largest σ"), on mixtures of other recordings. The paper
-  tunes on the queries themselves.
+  ε = R + ln(1/δ)/(λ − 1). σ is the one with which most queries are answered, up to the largest with
+  which the three rules are equally accurate ("largest σ"), on mixtures of other recordings. The
+  paper tunes on the queries themselves.
 - That is not the true cost: V¹ + N(0, σ²) > n − V¹ (Definitions 4 and 7) leaves noise σ/2 on V¹,
   and Theorem 6 bounds one direction. *Exact outcomes* are the divergences of the published bits in
-  both directions, for a curator who holds the votes; sets take long, so they are worked out for 11
-  and 20 labels at high consensus only. They depend on the votes, so publish neither them nor the
-  point at which they stop.
+  both directions, for a curator who holds the votes; sets are slow, so they are computed for 11 and
+  20 labels at high consensus only. They depend on the votes, so publish neither them nor the point
+  at which they stop.
 - *Noisy counts* hold whatever the votes, also against a server that sees the sum: λk/2s², with τ
   λ·min(2τ², k)/2s², s = σ/2; for sets λ/σ².
-- The noise of 2²⁰ sets drowns a Powerset winner, and sooner here than on VOC, whose gap is 18. At
-  low consensus ours falls behind from 8 labels on; on CheXpert, whose labels depend on each other,
-  neither rule is ahead.
+- A Powerset winner is lost in the noise of 2²⁰ sets, and sooner here than on VOC, whose gap is 18.
+  At low consensus ours falls behind from 8 labels on; on CheXpert, whose labels depend on each
+  other, neither rule is ahead.
 
 ## By noise (Figures 4 and 14), high consensus
 
 {_shown(noise)}
 
 "L2-DI" and "L1-DI" are clipped ballots whatever the votes. The claim charges L1 with its L1 norm,
-which makes L2 many times better; their counts really cost the same within a few queries.
+which makes L2 many times better; the true costs of their counts differ by a few queries.
 
 ## By ε and δ (Tables 3 and 14), Binary, high consensus
 
@@ -473,8 +473,8 @@ which makes L2 many times better; their counts really cost the same within a few
 {_shown(made_up, "case")}
 
 Figure 1 has {_MADE_UP} random ballots at ε 20, unanimous zeros at ε 2, σ 7. F.9 is τ voting
-whatever the votes: exactly ⌊ρ(20)σ²/τ²⌋. Noisy counts pay for less: a τ of 3 saves nothing with 11
-labels.
+whatever the votes: exactly ⌊ρ(20)σ²/τ²⌋. By noisy counts fewer are answered: a τ of 3 saves nothing
+with 11 labels.
 
 {study.served()}
 """

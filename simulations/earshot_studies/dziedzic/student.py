@@ -1,6 +1,7 @@
 """Students of private answers beside DP-SGD: Tables 1 and 2.
 
-Both are of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023), on mixtures of real sounds.
+Both tables are of Private Multi-Winner Voting (Dziedzic et al., PoPETs 2023); here mixtures of real
+sounds replace their data.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from earshot_studies.kit.printed import printed_figures
 NAME = "multi-winner-student"
 
 _SPEEDS = (4.0, 16.0, 40.0)
-"""Learning rates of DP-SGD among which the best on validation mixtures is taken."""
+"""Learning rates of DP-SGD, of which the best on validation mixtures is taken."""
 _NAMED = 0.5
 """Probability above which a label counts as named."""
 _SURE = 0.95
-"""Certainty from which the student learns a label of an unanswered mixture, or its absence."""
+"""Least probability of a pseudo-label, present or absent, in an unanswered mixture."""
 _PSEUDO_WEIGHT = 0.2
 _ROUNDS = 2
 
@@ -105,7 +106,7 @@ def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
 
 
 def _first(mixtures: Mixtures, labels: int) -> Mixtures:
-    """Return the same with the first labels only; mixtures of none of them stay."""
+    """Return the mixtures with the first labels only; those with none of them are kept."""
 
     def part(whole: Part) -> Part:
         return Part(whole.features, whole.truth[..., :labels])
@@ -124,7 +125,7 @@ def _first(mixtures: Mixtures, labels: int) -> Mixtures:
 def _methods(
     ensemble: VotingTeachers, mixtures: Mixtures, table: PaperTable, seed: int
 ) -> Iterator[tuple[str, int | str, float | str, Heads]]:
-    """Yield each method: its name, queries answered, ε as it counts itself, and its heads."""
+    """Yield each method: its name, queries answered, ε by its own accounting, and its heads."""
     shape = mixtures.teachers.features.shape
     whole = Part(
         mixtures.teachers.features.reshape(-1, shape[-1]),
@@ -137,7 +138,7 @@ def _methods(
         tuned = ensemble.contest(rule, ensemble.validation, table.labels).rows(0, 500)
         sigma = best_noise(tuned.claimed, most[rule], table.epsilon, table.delta)
         contest = ensemble.contest(rule, ensemble.queries, table.labels)
-        # Two thousand are more than any of these budgets pays for.
+        # Two thousand queries exceed each of these budgets.
         first = contest.rows(0, 2000)
         ways = {CLAIMED: (sigma, _count(first.claimed(sigma), table))}
         if rule == BINARY:
@@ -157,7 +158,7 @@ def _count(
 def _privately(
     whole: Part, mixtures: Mixtures, table: PaperTable, seed: int
 ) -> tuple[float, Heads]:
-    """Train at some learning rates, and return the best on validation, which is not paid for."""
+    """Return ε and heads of the best learning rate on validation, a choice at no accounted cost."""
     training = DpSgdTraining()
     noise = training_noise(table.epsilon, training.rate, training.steps, table.delta)
     found = []
@@ -228,10 +229,10 @@ not here: orderings and differences can be compared, scores cannot.
 
 All methods are linear heads on the same public features. *Non-private* and *DP-SGD* train on the
 mixtures of all teachers together: {training.steps} batches, each example in a batch with
-probability {training.rate:g}, gradients clipped to {training.norm:g}, noise by the library's
-accountant of privacy losses, learning rate the best of {", ".join(f"{s:g}" for s in _SPEEDS)} on
-validation mixtures (a choice that is not paid for, as in the paper). *Students* learn from answered
-queries, then from those other queries that they are sure of themselves (pseudo-labels; the paper
+probability {training.rate:g}, gradients clipped to {training.norm:g}, noise by the privacy-loss
+accountant of dp_accounting, learning rate the best of {", ".join(f"{s:g}" for s in _SPEEDS)} on
+validation mixtures (a choice that is not accounted for, as in the paper). *Students* learn from
+answered queries, then from their own confident predictions on the others (pseudo-labels; the paper
 has MixMatch). Labels count as named at a probability of 0.5. A label that is in no test mixture, or
 in all, would be left out; none is.
 
@@ -240,15 +241,15 @@ in all, would be left out; none is.
 - *Their accounting*: Theorem 6 with σ on both counts, the σ with which most are answered.
 - *Exact outcomes*: a curator who publishes outcomes alone, soundly and in both directions; the
   number of queries depends on the votes, as theirs does. *Sound: noisy counts*: whatever the votes.
-- ε of DP-SGD is for one mixture more or less; ε of votes for one teacher that answers otherwise,
-  which one changed mixture may bring about and all of its mixtures as well.
+- ε of DP-SGD is for one mixture more or less; ε of votes is for one teacher that answers
+  differently, because of one changed mixture or of all its mixtures.
 
 ## Where it differs
 
-In the paper DP-SGD comes last; how it was tuned is not said. Here both sides have the same public
-features and train a linear head, with which DP-SGD is hard to beat at so large an ε: students of
-answers are for models that gradients cannot reach, and for a unit that is everything a teacher
-holds. Binary comes before Powerset, as in the paper. Intervals are Student's at 95 % over seeds.
+In the paper DP-SGD comes last; its tuning is not stated. Here both sides have the same public
+features and train a linear head, for which DP-SGD is hard to beat at so large an ε: learning from
+answers suits models without gradients, and a unit of protection of all data of a teacher. Binary
+comes before Powerset, as in the paper. Intervals are Student's at 95 % over seeds.
 
 {study.served()}
 """
@@ -269,7 +270,7 @@ def _draw(table: Sequence[Row], path: Path) -> None:
 
 
 def student(answered: Part, unanswered: NDArray[np.float32], penalty: float = PENALTY) -> Heads:
-    """Learn from answers, then from one's own confident guesses (pseudo-labels; Lee 2013).
+    """Train on answers, then on the model's confident predictions (pseudo-labels; Lee 2013).
 
     The paper's student is MixMatch on the same two sets.
 

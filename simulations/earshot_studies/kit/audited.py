@@ -36,7 +36,7 @@ class AuditedLine:
 
 
 def claimed(of: str, finding: Finding) -> AuditedLine:
-    """Return a printed claim: wrong if more is measured than is claimed."""
+    """Return a paper's claim with its verdict: wrong if more is measured than is claimed."""
     if finding.exceeds:
         return AuditedLine(of, finding, BROKEN)
     wrong = finding.measured.low > finding.claimed * (1 + _ROUNDING)
@@ -44,7 +44,7 @@ def claimed(of: str, finding: Finding) -> AuditedLine:
 
 
 def rows_of(lines: Iterable[AuditedLine]) -> list[Row]:
-    """Return the rows of the CSV: numbers of findings, words of checks."""
+    """Return the rows of the CSV, with the columns of findings and of checks."""
     return [_row(each) for each in lines]
 
 

@@ -1,4 +1,4 @@
-"""Costs of answers that are bits, each a noisy count against a threshold."""
+"""Privacy costs of answers that are bits: noisy counts compared with a threshold."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ BITS = Technique(EXACT, "exact: every winner is one bit, their losses convolved"
 
 
 def renyi_epsilon(slope: float, delta: float) -> float:
-    """Return the minimum over λ of slope · λ + ln(1/δ) / (λ − 1), as the papers convert."""
+    """Return the minimum over λ of slope · λ + ln(1/δ) / (λ − 1), the papers' conversion."""
     return slope + 2 * math.sqrt(slope * math.log(1 / delta))
 
 
 def bits_epsilon(moved: float, bits: int, delta: float) -> Bracket:
-    """Return ε of bits [count + N(0, 1) > threshold] whose counts move across the threshold."""
+    """Return ε of bits [count + N(0, 1) > threshold] whose counts move by `moved` across it."""
     from scipy.stats import norm
 
     one = float(norm.cdf(moved / 2))
-    step = math.log(one / (1 - one))  # the loss of a bit is that much, or minus that much
+    step = math.log(one / (1 - one))  # a bit's privacy loss is ± this
     return Losses(step, -1, np.array([1 - one, 0.0, one])).times(bits).epsilon(delta)

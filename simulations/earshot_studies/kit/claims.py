@@ -1,4 +1,4 @@
-"""Claims of papers beside what was measured: a claim, and the verdict of its interval."""
+"""Claims of papers, judged by the confidence intervals of our measurements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ZERO_OR_ABOVE: Range = (0.0, math.inf)
 
 
 class Claim(NamedTuple):
-    """A statement of a paper, and a number that tells whether it is true.
+    """A statement of a paper, and a number that decides whether it is true.
 
     Attributes:
         said: Statement of the paper.
@@ -66,7 +66,7 @@ class Claim(NamedTuple):
 
 
 def beside(theirs: float | None, ours: Estimate, differs: str) -> str:
-    """Return, in one line, why a number of ours is another than the paper's, if it is one.
+    """Return, in one line, why our number differs from the paper's, if it does.
 
     Args:
         theirs: Number of the paper; None where it has none.
@@ -104,7 +104,7 @@ def claims_table(claims: Sequence[Claim], who: str, differs: str) -> str:
 
 
 def _signed(value: float) -> str:
-    """Return a signed difference: of scores in thousandths, of hundreds in whole numbers."""
+    """Format with a sign: three decimals below 100, whole numbers from there on."""
     return f"{value:+.3f}" if abs(value) < 100 else f"{value:+,.0f}"
 
 

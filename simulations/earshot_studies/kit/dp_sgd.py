@@ -18,7 +18,7 @@ _STEP = 1e-3
 
 
 def training_epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
-    """Return the ε of training, for neighbours of which one has one example more.
+    """Return the ε of training, where neighbours differ by adding or removing one example.
 
     Args:
         noise: Deviation of the noise on a sum of gradients, over the norm they are clipped to.
@@ -35,7 +35,7 @@ def training_epsilon(noise: float, rate: float, steps: int, delta: float) -> flo
 
 
 def training_noise(epsilon: float, rate: float, steps: int, delta: float) -> float:
-    """Return the least noise, as in `training_epsilon`, with which training costs at most ε.
+    """Return the least noise for which `training_epsilon` is at most ε, within 0.002.
 
     Raises:
         InvalidParametersError: A number is out of range.

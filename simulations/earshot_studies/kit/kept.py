@@ -1,4 +1,4 @@
-"""Results of a study, kept under all that they depend on, so that a run can go on."""
+"""Results of a study, kept under a key of their settings, so that a run can be resumed."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from earshot_protocol.files import replace_file, replacement
 from earshot_studies.kit.outcome import Row
 
 Settings = Sequence[Any]
-"""All that something depends on, as JSON takes it; a version of its format among it."""
+"""Everything that a result depends on, as JSON values, including a version of its format."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of files, each complete or missing, with names that say what they depend on.
+    """A folder of results, each complete or missing, named by a hash of their settings.
 
     Attributes:
-        folder: Folder of the files, made when something is kept.
+        folder: Folder of the files, created with the first result.
     """
 
     folder: Path
 
     def place(self, name: str, settings: Settings, suffix: str = ".json") -> Path:
-        """Return the path under which something is kept.
+        """Return the path of a result.
 
         Args:
-            name: Name of what is kept.
-            settings: Settings that it depends on, all of them.
-            suffix: End of the file's name.
+            name: Name of the result.
+            settings: All settings that it depends on.
+            suffix: Suffix of the file.
         """
         key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
         return self.folder / f"{name}-{key}{suffix}"
 
     def rows(self, name: str, settings: Settings, make: Callable[[], list[Row]]) -> list[Row]:
-        """Return rows that were measured, or measure them now and keep them; see `place`."""
+        """Return kept rows, or make and keep them; see `place`."""
         return rows_at(self.place(name, settings), make)
 
     def arrays(
         self, name: str, settings: Settings, make: Callable[[], Mapping[str, NDArray[Any]]]
     ) -> dict[str, NDArray[Any]]:
-        """Return arrays that were made, or make them now and keep them; see `place`."""
+        """Return kept arrays, or make and keep them; see `place`."""
         path = self.place(name, settings, ".npz")
         if not path.is_file():
             made = make()
@@ -59,7 +59,7 @@ class Kept:
 
 
 def rows_at(path: Path, make: Callable[[], list[Row]]) -> list[Row]:
-    """Return the rows of a file, or make them now and keep them there."""
+    """Return the rows of a file, or make and write them if it is missing."""
     if not path.is_file():
         made = make()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def rows_at(path: Path, make: Callable[[], list[Row]]) -> list[Row]:
 
 
 def digest(*arrays: NDArray[Any]) -> str:
-    """Return a digest that stands for the content of arrays among settings."""
+    """Return the SHA-256 of the arrays' bytes in hexadecimal, for use in `Settings`."""
     whole = hashlib.sha256()
     for array in arrays:
         whole.update(np.ascontiguousarray(array).tobytes())

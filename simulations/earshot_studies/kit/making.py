@@ -1,4 +1,4 @@
-"""The making of a study's outcome: a folder for its files, and one from which a run resumes."""
+"""Run a study: prepare its folder, resume what an earlier run kept, and write its files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from earshot_studies.kit.outcome import Reproduction
 
 WORK = "work"
-"""Name of the folder, in --out, from which an interrupted run goes on."""
+"""Name of the folder in --out from which an interrupted run resumes."""
 
 
 def make(
@@ -27,15 +27,15 @@ def make(
     keeps: Path | None = None,
     resumes: Sequence[str] = (WORK,),
 ) -> None:
-    """Make an outcome, or go on with it, write its files and say where they are.
+    """Run or resume a study, write its files and print their paths.
 
     Args:
-        name: Name of the study; its files are called by it.
+        name: Name of the study and of its files.
         out: Folder of these files.
-        overwrite: Whether they may be replaced there.
-        outcome: Function that makes the outcome.
-        keeps: Folder from which an interrupted run goes on; None where nothing is kept.
-        resumes: Names in `out` of what such a run leaves there.
+        overwrite: Whether to replace existing files.
+        outcome: Function that runs the study.
+        keeps: Folder from which an interrupted run resumes; None if nothing is kept.
+        resumes: Names in `out` that an interrupted run may leave there.
     """
     from earshot_studies.kit.outcome import files_of, write
 

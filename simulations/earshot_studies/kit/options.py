@@ -1,4 +1,4 @@
-"""Commands of studies that share options, each with those alone that it takes."""
+"""Help texts and signatures of study commands that share options."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def described(study: Callable[..., None], shown: str, options: str, *without: str) -> None:
-    """Give a study's command its help text, and leave out options that it does not take.
+    """Set the help text of a study's command, without the options that it does not take.
 
     Args:
-        study: Study, whose parameters are its options; those left out keep their defaults.
+        study: Function whose parameters are the options; those left out keep their defaults.
         shown: Help text of the study.
         options: Help texts of all options, as the `Args` of a docstring.
         without: Names of the options that are left out.

@@ -19,10 +19,10 @@ class Reproduction:
     """A reproduced table or figure.
 
     Attributes:
-        name: Name, such as "liebenow-9.1"; the files are called by it.
+        name: Name of the study and of its files, such as "liebenow-9.1".
         rows: Rows of the table, all with the same columns.
         draw: Function that writes the picture to a path.
-        note: Note in Markdown: what was done, what came of it, what differs from the paper.
+        note: Note in Markdown: method, results, differences from the paper.
     """
 
     name: str
@@ -63,8 +63,7 @@ def means(rows: Sequence[Row], columns: Sequence[str]) -> Row:
     """Return each column's mean over rows, and half of its 95 % interval as NAME_interval_95.
 
     Args:
-        rows: Rows with numbers in these columns, or "" where nothing was measured, which is left
-            out.
+        rows: Rows with numbers in these columns, or "" where nothing was measured (left out).
         columns: Names of the columns.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Small multiples: a picture of several charts, and means with their intervals in one of them."""
+"""Pictures of several charts, and charts of means with their intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures that papers print, beside the studies that redo them."""
+"""Published figures of the reproduced papers."""
 
 from __future__ import annotations
 

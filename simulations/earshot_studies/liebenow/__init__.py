@@ -1,1 +1,1 @@
-"""Studies of the thesis (Liebenow 2022), and two figures of our own."""
+"""Studies of the thesis (Liebenow 2022), and three figures of our own."""

@@ -46,7 +46,7 @@ _CLUSTERING = {ARI_TRAIN: "training ARI", ARI_TEST: "testing ARI"}
 
 
 def training_and_testing(setup: ReproductionSetup) -> Reproduction:
-    """Make Figure 9.3a: the adjusted Rand index on what phones heard, and on what none did."""
+    """Make Figure 9.3a: the adjusted Rand index on phones' recordings and on held-out ones."""
     points: list[Point] = []
     for data in setup.data:
         for contender in CONTENDERS:
@@ -57,9 +57,8 @@ def training_and_testing(setup: ReproductionSetup) -> Reproduction:
     note = f"""# Training and testing accuracy of the clustering
 
 After Figure 9.3a of Liebenow (2022), by the adjusted Rand index (ARI) of the published centroids
-against the truth. Training accuracy is on recordings that phones took part with, testing accuracy
-on recordings that no phone has; the thesis tests on all of them together, those of the phones
-included.
+against the truth. Training accuracy is on recordings of the phones, testing accuracy on recordings
+that no phone has; the thesis tests on both together.
 
 {setup.described} {BUDGETS_DESCRIBED}
 
@@ -67,12 +66,12 @@ included.
 
 {_table(found)}
 
-Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
-noise where their interval contains 0. Without noise each route still has its form: few centroids
-per phone, or cells around public starts. The last bar of each group is plain k-means on pooled
+Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and called within
+noise where their interval contains 0. Without noise each route keeps its method: few centroids per
+phone, or cells around public starts. The last bar of each group is plain k-means on pooled
 recordings. The thesis gives the heights of its bars only in a picture, so they are left out here.
-It says of them that generalization works for the synthetic data set only, and hardly for its two
-data sets of sound.
+It states that generalization works for the synthetic data set only, and hardly for its two data
+sets of sound.
 """
     return Reproduction(HEARD, _rows(found), lambda path: _draw_bars(found, path), note)
 
@@ -102,11 +101,11 @@ its axis so that its three curves can be compared; here it is not scaled.
 
 {_table(found)}
 
-Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
+Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and called within
 noise where their interval contains 0. A phone of the local routes has only its own recordings
 against its own noise, so it gains from each of them. In a secure sum all phones share the noise,
-and a phone's weight is the same however much it heard: more recordings only make its vector
-steadier. The thesis saw accuracy rise on sound and stagnate on its synthetic data.
+and a phone's weight does not depend on its number of recordings: more of them only reduce the
+variance of its vector. In the thesis accuracy rose on sound and stagnated on its synthetic data.
 """
     return Reproduction(GROWING, _rows(found), lambda path: _draw_lines(found, path), note)
 
@@ -175,7 +174,7 @@ _NAMING = {CENTROID_NAMES: "centroids named rightly", NAMES: "recordings named r
 
 
 def naming(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Make Figure 9.4, counting as the thesis does and as a user would."""
+    """Make Figure 9.4, by named centroids as in the thesis, and by named recordings."""
     points: list[Point] = []
     for data in setup.data:
         for contender in CONTENDERS:
@@ -192,7 +191,7 @@ def naming(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 After Figure 9.4 of Liebenow (2022), which counts centroids: the fraction of the published ones that
 have the name of the nearest recording. The lower row of the picture counts what a user sees: the
 fraction of held-out recordings that get their right name from the nearest centroid. A centroid
-without a name, because no label's votes stand clear of the noise, counts as wrong in both.
+without a name, because no label's votes are clear of the noise, counts as wrong in both.
 
 {setup.described} Only the labelled fraction varies. {BUDGETS_DESCRIBED}
 
@@ -200,13 +199,13 @@ without a name, because no label's votes stand clear of the noise, counts as wro
 
 {markdown_table(rows, list(rows[0]))}
 
-Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
-noise where their interval contains 0. The thesis says of its curves that accuracy hardly changes
-between 1.0 and 0.3, deteriorates below, and is 0.0 without labels, "since the voting consists of
-only noise". Naming by noise is right one time in ten, not never, and that is what the printed
-mechanism does here. The corrected local route reaches 0.0, as it leaves such centroids unnamed.
-Secure-sum publishes the most frequent label of every cell, with a p-value that says whether it may
-be noise. That label is counted here: without labels it is right by chance.
+Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and called within
+noise where their interval contains 0. The thesis states that accuracy hardly changes between 1.0
+and 0.3, deteriorates below, and is 0.0 without labels, "since the voting consists of only noise".
+Naming by noise is right one time in ten, not never, as the printed mechanism shows here. The
+corrected local route reaches 0.0, as it leaves such centroids unnamed. Secure-sum publishes
+prototypes of every label, with p-values for their being noise. All are counted here: without labels
+their names are right by chance.
 """
     return Reproduction(
         NAMING,
@@ -286,19 +285,19 @@ fraction of those that get their right name.
 {setup.described}
 
 {DESCRIBED}
-Secure-sum has none of these four operations: its curve is that of the whole phase, with the same
-phases in all rows, and its ε is all that a *phone* spends. The ε of the others is what one
-operation spends of a *recording*'s budget (for local top centroids, on each of two choices).
+Secure-sum has none of these four operations: its curve shows the whole phase, with the same phases
+in all rows, and its ε is the total of a *phone*. The ε of the others is what one operation spends
+of a *recording*'s budget (for local top centroids, on each of two choices).
 
 {markdown_table(rows, list(rows[0]))}
 
-Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and said to be within
-noise where their interval contains 0. The thesis says of its curves that ε in [0, 1] gives a
-reasonable trade-off on synthetic data and destroys all utility on sound, that there the axis had to
-be logarithmic, and that local top centroids hardly depend on ε; it gives their heights only in
-its pictures. On blobs the first two rows of "as printed" and of "local, corrected" differ only in
-that the latter merges candidates of one environment after the vote. In the votes for centroids and
-for labels the printed noise is as good as none: its curves show this, not a better mechanism.
+Intervals are Student's, at 95 %, over seeds; differences are paired by seed, and called within
+noise where their interval contains 0. The thesis states that ε in [0, 1] gives a reasonable
+trade-off on synthetic data and destroys all utility on sound, that there the axis had to be
+logarithmic, and that local top centroids hardly depend on ε; it gives their heights only in its
+pictures. On blobs the first two rows of "as printed" and of "local, corrected" differ only in that
+the latter merges candidates of one environment after the vote. In the votes for centroids and for
+labels the printed noise is close to none: its curves show this, not a better mechanism.
 """
     return Reproduction(
         PRIVACY,
@@ -323,7 +322,7 @@ def _draw_privacy(found: Sequence[Measured], labels: Mapping[str, int], path: Pa
                 for each in found
                 if each.labels["data"] == data and each.labels[OPERATION] in (operation, WHOLE)
             ]
-            # Curves first: a horizontal line of no noise stands behind its name in the legend.
+            # Curves first, so that the legend lists them before the lines without noise.
             shown.sort(key=lambda each: math.isinf(float(each.labels[EPSILON])))
             draw_curves(axis, shown, EPSILON, metric)
             chance = 1 / labels[data] if metric == NAMES else 0.0

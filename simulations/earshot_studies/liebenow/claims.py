@@ -1,7 +1,7 @@
-"""Costs that the thesis, a library and a textbook sampler claim, beside what they cost.
+"""Claimed privacy costs of the thesis, a library and a textbook sampler, beside the measured ones.
 
-The thesis's are those of its votes. The library's is of DPLloyd-Impr, by which phones cluster, and
-the sampler's is Laplace noise from floating-point logarithms.
+The thesis's claims are on its votes, the library's on DPLloyd-Impr, by which phones cluster, and
+the sampler's on Laplace noise from floating-point logarithms.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CELLS = 2**13
 
 
 def claims() -> Iterator[Finding]:
-    """Compare every claim with the real cost."""
+    """Compare every claim with the measured cost."""
     yield thesis_vote()
     yield from thesis_ballots()
     yield swapped_budgets()
@@ -33,7 +33,7 @@ def claims() -> Iterator[Finding]:
 
 
 def thesis_vote(phones: int = 1000, survivors: int = 900, epsilon: float = 1.0) -> Finding:
-    """Audit Laplace shares said to add up to Laplace noise (Liebenow 2022, Theorem 8.2)."""
+    """Audit Laplace shares claimed to add up to Laplace noise (Liebenow 2022, Theorem 8.2)."""
     return Finding(
         f"Liebenow 8.2.3: a vote of {phones} phones, v = 1; {survivors} shares of Laplace noise of "
         f"scale v/(ε·{survivors})",
@@ -54,9 +54,9 @@ def laplace_shares_epsilon(epsilon: float, shares: int, delta: float) -> Bracket
     """Return ε of a count plus Laplace variables of scale 1/(ε · shares), from below.
 
     Neighbours' counts differ by one. Outputs are put into cells, which is post-processing: it can
-    only lower ε. The density falls on either side of zero, so in every cell that does not hold it,
-    its largest and smallest values are at the ends: a cell's probability is at least that of the
-    smallest for one data set and at most that of the largest for the other.
+    only lower ε. The density falls on either side of zero, so in every other cell its largest and
+    smallest values are at the ends: they bound the cell's probability from below for one data set,
+    and from above for the other.
     """
     scale = 1 / (epsilon * shares)
     reach = 12 * math.sqrt(2 * shares) * scale
@@ -101,7 +101,7 @@ def _log_density(distance: Numbers, scale: float, shares: int) -> Numbers:
 
 
 def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
-    """Audit noise for a ballot of v ones, though one recording moves two (Liebenow 6.4, 8.2.3)."""
+    """Audit noise for v votes, though one recording changes two (Liebenow 6.4, 8.2.3)."""
     for votes in (1, 3):
         scale, step = votes / epsilon, 1e-6
         swapped = discrete_laplace_loss(1, scale, step).times(2)
@@ -126,7 +126,7 @@ class _SwappedBudgets(DPLloyd):
 
 
 def swapped_budgets(epsilon: float = 1.0, dimensions: int = 128) -> Finding:
-    """Audit DPLloyd-Impr of a well-known library, which swaps two budgets."""
+    """Audit DPLloyd-Impr of a well-known library, which swaps the budgets of counts and sums."""
     mechanism = LaplaceLloyd(epsilon, 1000)
     clustering = _SwappedBudgets(4, mechanism)
     audited = Clustering("", clustering, mechanism, Geometry.EUCLIDEAN, dimensions)
@@ -144,9 +144,9 @@ def swapped_budgets(epsilon: float = 1.0, dimensions: int = 128) -> Finding:
 
 
 def rounded_laplace(bits: int = 18) -> Finding:
-    """Audit Laplace noise by floating-point logarithms: some sums belong to one number alone.
+    """Audit Laplace noise by floating-point logarithms: some sums reveal the count.
 
-    All values of a uniform variable of some bits are tried, in single precision (Mironov 2012).
+    All values of a uniform variable of `bits` bits are tried, in single precision (Mironov 2012).
     """
     uniform = (np.arange(1, 2**bits, dtype=np.float64) / 2**bits).astype(np.float32)
     noise = np.log(uniform)
@@ -168,7 +168,7 @@ def rounded_laplace(bits: int = 18) -> Finding:
 
 
 def laplace_shares() -> Finding:
-    """Claim that shares add up to Laplace noise though they do not."""
+    """Audit a planted fault: Laplace shares claimed to add up to Laplace noise."""
     mechanism = BallotSum(2.0, 1, 900)
     return finding(
         "900 shares of Laplace noise sold as Laplace noise",

@@ -67,7 +67,7 @@ def embedding_space(
     Args:
         data: Folder of the labelled data set that is shown.
         out: New folder for the CSV, the picture and the Markdown note.
-        encoder: Encoder file, or the name of a shipped encoder; the default is ours.
+        encoder: Encoder file, or the name of a shipped encoder; by default the shipped default.
         overwrite: Replace these files where --out has them.
         cache: Folder that keeps decoded sound between runs.
     """
@@ -140,7 +140,7 @@ _OPTIONS = """
         jobs: Number of phases at a time.
         overwrite: Replace these files where --out has them.
     """
-_TIMED = ("phones", "jobs")  # one phase at a time: others would be timed as well
+_TIMED = ("phones", "jobs")  # one phase at a time, so that no other disturbs its timing
 FIGURES = {
     name: _figure(name, *told)
     for name, told in {
@@ -155,20 +155,20 @@ FIGURES = {
             "Show incoming traffic of the server by phones: measured, computed, the thesis's.",
             *_TIMED,
         ),
-        "liebenow-9.6": ("Show privacy and utility: what the ε of each operation does.",),
-        "liebenow-10.1": ("Show what each setting of both routes does, one at a time.",),
+        "liebenow-9.6": ("Show privacy and utility by the ε of each operation.",),
+        "liebenow-10.1": ("Show the effect of each setting of both routes, one at a time.",),
         "growing-crowd": (
-            "Show whether either route finds more, the more phones take part.",
+            "Show the accuracy of both routes by the number of phones.",
             "phones",
         ),
         "phone-unit": (
-            "Show what a phone's own ε buys: discovery by secure sum, by ε and by phones.",
+            "Show the accuracy of discovery by secure sum, by ε per phone and number of phones.",
             "phones",
         ),
         "names": (
-            "Show how well a discovery phase names sound, and what wrong labels and attacks do.",
+            "Show how well a discovery phase names sound, also under wrong labels and attacks.",
             "phones",
         ),
     }.items()
 }
-"""Commands by name; `figures.FIGURES` says how each is made."""
+"""Commands by name, for the figures of `figures.FIGURES`."""

@@ -1,4 +1,4 @@
-"""Curves of the measurements of each arm of a sweep, beside the same arm without noise."""
+"""Measurements of each arm of a sweep, compared with the same arm without noise."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOISE, WITH_NOISE, NO_NOISE = "noise", "as budgeted", "none"
 """Name of a column, and its two values."""
 
 NOTHING_PROMISED = 1e5
-"""Smallest ε for which tables say ∞."""
+"""Smallest ε that tables show as ∞."""
 
 _OTHER = "no noise"
 
@@ -71,7 +71,7 @@ class Measured:
         return row
 
     def described(self, titles: Mapping[str, str], other: str = _OTHER) -> dict[str, Any]:
-        """Return the row of the note's table: means with intervals, and whether noise shows."""
+        """Return the row of the note's table: means and differences, with their intervals."""
         row = {name: _short(value) for name, value in self.labels.items()}
         for name, found in self.figures.items():
             row[titles[name]] = str(found)
@@ -91,7 +91,7 @@ def compare(
     Args:
         setup: Setup of the reproduction.
         points: Points to measure.
-        names: Names of the figures that are of interest.
+        names: Names of the figures to return.
     """
     quiet = [point.quiet for point in points if point.quiet is not None]
     arms = [*(point.arm for point in points), *quiet]
@@ -129,7 +129,7 @@ def _measured(
 def draw_curves(axis: Any, points: Iterable[Measured], x: str, name: str) -> None:
     """Draw one curve per mechanism, dotted where it has no noise.
 
-    A point without a place of its own (x is infinite) becomes a horizontal line.
+    A point of infinite x becomes a horizontal line.
 
     Args:
         axis: Axis of matplotlib.

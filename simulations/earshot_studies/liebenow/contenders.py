@@ -37,9 +37,9 @@ _STARTS = 4
 
 
 def pooled(settings: Settings) -> Figures:
-    """Cluster what some phones heard, one cluster per scene, and name clusters by majority.
+    """Cluster recordings of some phones, one cluster per scene, and name clusters by majority.
 
-    Two hundred phones are taken, which is plenty: k-means has no noise to average out.
+    At most 200 phones are used, which suffices: k-means has no noise to average out.
     """
     from sklearn.cluster import KMeans
 
@@ -75,8 +75,8 @@ class ComparedEncoder:
         discovery: Route of its phases.
         colour: Colour of its curves.
         marker: Marker of its curves.
-        printed: Whether it is the thesis's own, whose phones expect no corrupted ones (9.2.1) and
-            cluster all dimensions of an embedding.
+        printed: Whether it is the thesis's, which expects no corrupted phones (9.2.1) and clusters
+            all dimensions of an embedding.
     """
 
     name: str
@@ -95,7 +95,7 @@ CONTENDERS = (PRINTED, LOCAL, SECURE_SUM)
 
 
 def added_up(geometry: Geometry) -> float:
-    """Add up the ε per recording of all steps in the local route's default budget."""
+    """Return the total ε per recording of all steps in the local route's default budget."""
     usual = learning_budget.BUDGETS[geometry]
     selected = learning_budget.TOP_LOCAL_CENTROIDS * usual.selection
     return usual.clustering + selected + usual.centroid_vote + usual.label_vote
@@ -107,23 +107,22 @@ BUDGETS_DESCRIBED = (
     f"recording, for sound to {added_up(Geometry.SPHERICAL):g}; for secure-sum "
     f"ε = {discovery_budget.EPSILON:g} per phone."
 )
-DESCRIBED = f"""**As printed** is the thesis's Algorithm 1 with its mechanisms as they stand there:
+DESCRIBED = f"""**As printed** is the thesis's Algorithm 1 with its mechanisms as published:
 DPLloyd-Impr on all dimensions of an embedding, votes with Laplace shares of scale v/(ε n'), and the
 label with the most votes, even if they are noise. The sum of such shares has a variance that is n'
 times too small for the claimed ε, and v is not the change that one recording makes in a ballot:
-with 900 phones, v = 1 and a claimed ε of 1, its true ε at δ = 10⁻⁶ is about 281. Its curves show
-what a system that protects next to nothing would find, and the ε below them is the claimed one.
-What the thesis leaves open (numbers of centroids and votes, settings of OPTICS) is as on our local
-route.
+with 900 phones, v = 1 and a claimed ε of 1, its true ε at δ = 10⁻⁶ is about 281. Its curves show a
+system with almost no protection, and the ε below them is the claimed one. Settings that the thesis
+leaves open (numbers of centroids and votes, OPTICS) are those of our local route.
 **Local, corrected** is the same route with noise of the claimed law, by Pólya shares, names only
-where the votes stand clear of the noise, and candidates of one environment merged after the vote;
+where the votes are clear of the noise, and candidates of one environment merged after the vote;
 sound is clustered by direction in a public projection of {learning_budget.DIMENSIONS} dimensions,
 with Gaussian noise. Its ε is per *recording*.
 **Secure-sum** is the other route, which protects a *phone*: no phone publishes anything, and all
 phones share the noise. For it, blobs are lifted to the sphere, (x, y) to the direction of
 (x, y, 1).
-The last column of the table is the cost of a whole phase by a bound that holds; none is known for
-the printed mechanisms."""
+The last column of the table is a sound bound on the cost of a whole phase; none is known for the
+printed mechanisms."""
 """Description of the contenders, for notes."""
 
 
@@ -132,7 +131,7 @@ class SimulationSize:
     """The size of a simulation.
 
     Attributes:
-        phones: Number of phones in every phase; 0 where phases differ in it.
+        phones: Number of phones in every phase; 0 if it varies between phases.
         recordings: Average number of recordings of a phone.
         seeds: Number of phases of every kind.
 
@@ -175,7 +174,7 @@ class ReproductionSetup:
     first_seed: int = REPORTED
 
     def __post_init__(self) -> None:
-        self.labels  # noqa: B018 - an unusable folder is refused before any work
+        self.labels  # noqa: B018 - refuses an unusable folder before any work
 
     @cached_property
     def labels(self) -> dict[str, int]:
@@ -233,7 +232,7 @@ class ReproductionSetup:
         """Return a description of the simulated phases, for a note.
 
         Args:
-            labelled: How many recordings are labelled, in words.
+            labelled: Share of labelled recordings, as text.
         """
         crowd = f"{self.size.phones} phones" if self.size.phones else "phones"
         sizes = f"{crowd} of {self.size.recordings} recordings, {labelled}, {self.size.seeds} seeds"
@@ -247,8 +246,8 @@ class ReproductionSetup:
         )
         return (
             f"Ten blobs in the plane, and {self.sound.resolve().name}: seconds of its clips, a "
-            f"quarter of which no phone hears, embedded by `{encoder}`. An encoder does too well "
-            f"on sound that it was trained on{known}. In every phase: {sizes}."
+            f"quarter of which no phone hears, embedded by `{encoder}`. Results are too good on "
+            f"sound that the encoder was trained on{known}. In every phase: {sizes}."
         )
 
 

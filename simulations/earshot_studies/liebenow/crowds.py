@@ -1,4 +1,4 @@
-"""Crowds: whether either route finds more with more phones, and what a phone's own ε buys."""
+"""Accuracy of both routes by the number of phones, and of discovery by ε per phone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TITLES = {
 def growing_crowd(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     """Measure phases of growing crowds, on points and sound; soundscapes replace missing sound."""
     points = []
-    # Every second of a soundscape is synthesized anew, which takes hours in large crowds.
+    # Soundscapes are only a substitute: synthesizing every second takes hours in large crowds.
     for data in setup.data if setup.sound else (*setup.data, SOUNDSCAPES):
         for route in _ROUTES:
             for phones in MANY if full else FEW:
@@ -55,7 +55,7 @@ def growing_crowd(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     found = compare(setup, points, tuple(_TITLES))
     rows = [each.described(_TITLES) for each in found]
     columns = [name for name in rows[0] if any(row[name] for row in rows)]
-    note = f"""# Whether a crowd helps
+    note = f"""# Accuracy by number of phones
 
 Learning phases (*local*, the thesis's route: publications of phones, discovery by OPTICS, and two
 votes) with the usual settings, beside discovery phases (*secure-sum*) of the same crowds at their
@@ -63,9 +63,9 @@ usual ε per phone. On the local route a name that noise may have chosen is not 
 recording nearest to an unnamed centroid counts as wrong. Crowds of more than {_LARGE:,} phones have
 {FEWER_SEEDS} seeds at most.
 
-{setup.described} The phones' inputs and the server's work are the product's. Plain addition takes
-the place of the secure sum, whose result is the same bit for bit, and the noise of all shares is
-drawn at once.
+{setup.described} The phones' inputs and the server's work are the product's. Plain addition
+replaces the secure sum, whose result is identical, and the noise of all shares is drawn in one
+step.
 
 {markdown_table(rows, columns)}
 
@@ -124,7 +124,7 @@ _COLOURS = ("#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
 
 
 def phone_unit(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Compare every budget in every crowd with no noise, and with the public start centroids."""
+    """Compare every budget in every crowd with no noise, and the public start centroids with it."""
     data = setup.data[-1]
     points: list[Point] = []
     for phones in MANY_PHONES if full else FEW_PHONES:
@@ -143,10 +143,10 @@ def phone_unit(setup: ReproductionSetup, full: bool = False) -> Reproduction:
         points.append(Point(without))
     found = compare(setup, points, tuple(_TITLES))
     rows = [each.described(_TITLES) for each in found]
-    note = f"""# What a phone's own ε buys
+    note = f"""# Discovery by ε per phone
 
-Discovery by secure sum: ε is that of a whole phase (two sums of cells, one of their labels) per
-*phone* (zero-out), at δ = {DELTA:g}, as the phone counts it. ε = ∞ is the same without noise, with
+Discovery by secure sum: ε is that of a whole phase (two sums of cells, one of labels) per *phone*
+(zero-out), at δ = {DELTA:g}, as the phone counts it. ε = ∞ is the same without noise, with
 the same cells, phones and data; differences are paired by seed. "Public centroids only" names the
 cells of the start centroids and moves none. Cells are those of the start centroids; their number
 may grow. "Local route, same ε per phone" is the thesis's route, where each phone clusters and
@@ -154,11 +154,11 @@ publishes, with the budget at which a phone with the average number of recording
 has clear names only, and its difference is to the secure sums without noise.
 
 {setup.described} {DROPOUT:.0%} of the phones vanish during the phase. The phones' inputs and the
-server's work are the product's. Plain addition takes the place of the secure sum, whose result is
-the same bit for bit, and the noise of all shares is drawn at once.
+server's work are the product's. Plain addition replaces the secure sum, whose result is identical,
+and the noise of all shares is drawn in one step.
 
-A name is the label with the most votes of a cell. It is *clear* where noise alone would name any
-cell in at most one of twenty phases.
+A recording gets the name of the nearest prototype of a label. It is *clear* where noise alone would
+name any prototype in at most one of twenty phases.
 
 {markdown_table(rows, list(rows[0]))}
 

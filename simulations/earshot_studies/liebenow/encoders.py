@@ -1,7 +1,7 @@
 """Figures 9.1 and 9.2 of the thesis: linear accuracy of embeddings, and pictures of their space.
 
 Figure 9.1 shows the accuracy of a linear classifier, on the left by training set, on the right by
-pre-processing. Everything is measured on recordings that the encoder has not heard: each encoder is
+pre-processing. Everything is measured on recordings that the encoder was not trained on: each is
 trained once per fold, without the fold. Figure 9.2 shows an embedding space by PCA and by t-SNE.
 """
 
@@ -47,9 +47,9 @@ class _Variant:
     Attributes:
         figure: Half of the picture that shows it.
         name: Name below its bar.
-        recipe: Recipe of its training; None for no encoder at all.
-        own: Whether it hears the probed data set's other folds.
-        others: Other data sets that it hears.
+        recipe: Recipe of its training; None for statistics without an encoder.
+        own: Whether it is trained on the probed data set's other folds.
+        others: Other data sets that it is trained on.
     """
 
     figure: str
@@ -127,11 +127,11 @@ def _trained(
     for training, test in folds(dataset):
         side = side_name(test)
         if encoders and not variant.own:
-            encoders[side] = next(iter(encoders.values()))  # none of them hears the data set
+            encoders[side] = next(iter(encoders.values()))  # not trained on the data set
             continue
         sources = [SoundSource(other) for other in variant.others]
         if variant.own:
-            # As much as all else together, because accuracy is measured on this sound.
+            # As much as all others together, because accuracy is measured on this sound.
             sources.append(SoundSource(training, max(1, len(sources))))
         place = folder / slug / (side if variant.own else "all")
         trained = f"training on {variant.name}" + (f" without {side}" if variant.own else "")
@@ -246,12 +246,12 @@ def embedding_space(
 After Figure 9.2 of Liebenow (2022): {len(shown)} seconds of {dataset.name}, embedded by
 `{encoder.name}`, are shown on the left by PCA (two components carry {explained:.0%} of the
 variance), then by t-SNE on cosine distances in two and in three dimensions. Colours are the true
-classes, which the encoder was not told. The silhouette of the classes by cosine distance is
+classes, which the encoder does not use. The silhouette of the classes by cosine distance is
 {silhouette:.3f}.
 {below}
 The thesis saw small islands in its t-SNE pictures and blamed them for clusters that did not
-generalize. t-SNE keeps neighbours, not distances, and shows islands in any data; the measures that
-count are those of `earshot probe`.
+generalize. t-SNE keeps neighbours, not distances, and shows islands in any data; `earshot probe`
+measures the space itself.
 """
     return Reproduction(
         EMBEDDING_SPACE,

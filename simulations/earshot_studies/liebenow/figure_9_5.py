@@ -71,7 +71,7 @@ class Took(NamedTuple):
 def timed(settings: Settings) -> Figures:
     """Time a whole phase with its real cryptography.
 
-    Seconds are of CPU, added up over all phones, as if one phone ran after the other on one core.
+    Seconds are CPU time of all phones together, as if they ran one after the other on one core.
     Clustering and selection of a phone are timed separately, on some of the phones.
 
     Raises:
@@ -102,7 +102,7 @@ def timed(settings: Settings) -> Figures:
 
 @functools.cache
 def _load() -> None:
-    """Discover once, so that no phase's time includes what a process loads and compiles."""
+    """Discover once, so that no phase's time includes imports and compilation."""
     points = np.random.default_rng(0).normal(size=(100, 2)).astype(np.float32)
     with suppress(NothingFoundError):
         Optics().discover(points, Geometry.EUCLIDEAN)
@@ -119,7 +119,7 @@ def operations(figures: Figures) -> dict[str, Took]:
 
 
 def computed_bytes(settings: Settings, phones: int, found: int) -> dict[str, float]:
-    """Compute the bytes to the server by operation, for a crowd that need not be simulated.
+    """Compute the bytes to the server by operation, without simulating the crowd.
 
     Args:
         settings: Settings of a phase.
@@ -234,14 +234,14 @@ sequence would; the time of one phone is beside it.
 
 {markdown_table([_digits(row) for row in rows], shown)}
 
-The thesis gives the heights of its curves only in a picture, so they are left out. It says of
-their form that the two operations on the phone do not depend on other phones, and that global
-clustering and both votes look linear in the number of phones. Here all phones' work in a vote is
-added up, which grows with n and with the logarithm of n (a phone's neighbours); one phone's work
-hardly grows. The thesis's error, the noise, takes no time, so there is no third curve: "as printed"
-would cost as much as "local, corrected". The thesis's sum is its own code over PostgreSQL for every
-message, and ours is timed without a network on both sides, so the two systems could not be compared
-even if the heights were known.
+The thesis gives the heights of its curves only in a picture, so they are left out. It states that
+the two operations on the phone do not depend on other phones, and that global clustering and both
+votes look linear in the number of phones. Here all phones' work in a vote is added up, which grows
+with n and with the logarithm of n (a phone's neighbours); one phone's work hardly grows. The
+thesis's noise takes no time, so there is no third curve: "as printed" would cost as much as "local,
+corrected". The thesis's sum is its own code over PostgreSQL for every message, and ours is timed
+without a network on both sides, so the two systems could not be compared even if the heights were
+known.
 """
     return Reproduction(NAME_A, rows, lambda path: _draw_seconds(rows, path), note)
 
@@ -275,16 +275,16 @@ labels, times 8 bytes. The inserted values are not printed. Here k* =
 {Settings().top_global_centroids}, |L| is the number of classes, and
 g is the number that the largest measured phase found.
 
-The formulas count the vectors and leave out what makes their sum secret: keys, encrypted shares and
-their recovery, which in a phase with few candidates are most of what a phone sends. On the other
-hand, our phones send integers of 16 to 34 bits in place of 64-bit floating-point numbers, and
+The formulas count the vectors and leave out the parts that make their sum secret: keys, encrypted
+shares and their recovery, most of a phone's traffic in a phase with few candidates. On the other
+hand, our phones send integers of 16 to 34 bits instead of 64-bit floating-point numbers, and
 sound is projected before it is clustered. "Measured" counts all answers of real phases, "computed"
 adds up the sizes of the same messages.
 
 {markdown_table([_digits(row) for row in rows], list(rows[0]))}
 
-At {most:,} phones: {_said(at_most)}. The thesis says of that number that "one can see that we are
-still in the range of gigabytes".
+At {most:,} phones: {_said(at_most)}. The thesis: "one can see that we are still in the
+range of gigabytes".
 """
     return Reproduction(NAME_B, rows, lambda path: _draw_traffic(rows, path), note)
 
@@ -347,7 +347,7 @@ def _wide(value: Estimate) -> float | str:
 
 
 def _digits(row: Row) -> Row:
-    """Format numbers with three significant digits, whatever their size."""
+    """Format numbers below 100 with three significant digits, others as whole numbers."""
     return {
         name: f"{value:.3g}" if isinstance(value, float) and abs(value) < 100 else
         f"{value:,.0f}" if isinstance(value, float) else value

@@ -1,4 +1,4 @@
-"""Figures that are made by simulating whole phases: the thesis's, and three of our own."""
+"""Figures from simulations of whole phases: the thesis's, and three of our own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of sound that an encoder has not met: how good they are, and what spoils them."""
+"""Accuracy of names for sound that is new to the encoder, also under wrong labels and attacks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TROUBLES: dict[str, dict[str, Any]] = {
         for share in (0.01, 0.05, 0.1)
     },
 }
-"""Changes of settings that spoil names, by the words of a table."""
+"""Changes of settings that make names worse, by their name in tables."""
 _LABELLED, _DROPOUT = 0.5, 0.05
 _TITLES = {
     ARI_TEST: "clustering (ARI)",
@@ -56,7 +56,7 @@ _SUMS = ComparedEncoder("secure sums", AT_ONCE, Discovery.SECURE_SUM, "#54a24b",
 
 
 def linear_probe(settings: Settings) -> Figures:
-    """Fit a linear classifier to what some phones heard, with its true labels and no noise."""
+    """Fit a linear classifier to recordings of some phones, with true labels and no noise."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import adjusted_rand_score
 
@@ -76,7 +76,7 @@ _PROBE = ComparedEncoder(
 
 
 def names(setup: ReproductionSetup, full: bool = False) -> Reproduction:
-    """Measure names in every crowd, without noise, and with what spoils them."""
+    """Measure names in every crowd, with and without noise, and under each of `TROUBLES`."""
     points: list[Point] = []
     for data in setup.data:
         for phones, epsilon in CROWDS if full else FEW_CROWDS:
@@ -122,13 +122,13 @@ def names(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 
 Discovery phases at their usual settings, ε per *phone* (zero-out), at δ = {DELTA:g}. ε = ∞ is the
 same without noise; differences are paired by seed. Other shares of labelled recordings are part of
-the setting, and {_DROPOUT:.0%} of the phones vanish. *Cells alone* is what the phase finds without
-anybody's label. A *linear probe* is fitted to true labels of whole embeddings, and protects nobody:
-it is the ceiling.
+the setting, and {_DROPOUT:.0%} of the phones vanish. *Cells alone* is the clustering without any
+label. A *linear probe* is fitted to true labels of whole embeddings without privacy: it is the
+ceiling.
 
 {setup.describe("half of them labelled")}
-The phones' inputs and the server's work are the product's. Plain addition takes the place of the
-secure sum, whose result is the same bit for bit, and the noise of all shares is drawn at once.
+The phones' inputs and the server's work are the product's. Plain addition replaces the secure sum,
+whose result is identical, and the noise of all shares is drawn in one step.
 
 {markdown_table(rows, list(rows[0]))}
 

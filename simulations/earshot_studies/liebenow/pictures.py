@@ -37,7 +37,7 @@ class Projection:
 
 
 def projections(embeddings: NDArray[np.floating]) -> list[Projection]:
-    """Return PCA in two dimensions, t-SNE in two and in three; on one thread, as a probe.
+    """Return PCA in two dimensions, and t-SNE in two and three, on one thread as probes do.
 
     Args:
         embeddings: Embeddings, (seconds, dimensions), of more than 3 seconds.

@@ -1,10 +1,10 @@
-"""The thesis's learning phase with its mechanisms as they are printed, which do not protect.
+"""The thesis's learning phase with its mechanisms as printed, which are not private.
 
-They serve only for comparison with ours; docs/privacy.md explains what is wrong. Theorem 8.2 has
-every phone add Laplace noise of scale v / (ε n') and takes the sum of n' such shares for Laplace
-noise of scale v/ε. It is not: its variance is 2 (v/ε)² / n', which is n' times too small. And v is
-not the change that one recording makes in a ballot. The noise is continuous, drawn in floating
-point, as in the thesis.
+They serve only for comparison with ours; docs/privacy.md explains their faults. In Theorem 8.2
+every phone adds Laplace noise of scale v / (ε n'), and the sum of n' such shares is claimed to be
+Laplace noise of scale v/ε. It is not: its variance is 2 (v/ε)² / n', which is n' times too small.
+Moreover, v is not the change that one recording makes in a ballot. The noise is continuous, drawn
+in floating point, as in the thesis.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def scored(
         centroids: Centroids, float32 (centroids, dimensions).
         labels: Labels, int64 (centroids,); label i names scene i.
         population: Population whose held-out recordings count.
-        heard: Recordings that some of its phones heard.
+        heard: Recordings of some of its phones.
         geometry: Geometry of the points.
     """
-    sure = (0.0,) * len(centroids)  # nothing is tested against noise
+    sure = (0.0,) * len(centroids)  # names are not tested against noise
     result = Result(
         phase=bytes(16),
         geometry=geometry,
@@ -87,7 +87,7 @@ _NOISE = 0xE
 
 @dataclass(frozen=True)
 class PrintedVote:
-    """A vote of Theorem 8.2: the ε that it claims, and the noise that phones really add.
+    """A vote of Theorem 8.2: the claimed ε, and the noise that phones actually add.
 
     Attributes:
         epsilon: Claimed ε.
@@ -115,16 +115,16 @@ class PrintedVote:
 
 
 def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
-    """Run Algorithm 1 as the thesis has it, and score what it publishes.
+    """Run Algorithm 1 as printed in the thesis, and score its publication.
 
-    It clusters by DPLloyd-Impr whatever the geometry, adds noise to votes as above, and takes the
-    label with the most votes, even if they are noise. Plain numbers are added up, and no phone
-    vanishes.
+    It clusters by DPLloyd-Impr in any geometry, adds the noise of `PrintedVote` to votes, and takes
+    the label with the most votes, even if they are noise. Ballots are added up in the clear, and no
+    phone vanishes.
 
     Args:
         settings: Settings of the local route, without dropouts or adversary.
         scale: Factor of embeddings before they are clustered (thesis 10.1), as their entries are
-            small beside noise for [-1, 1].
+            small compared with noise for [-1, 1].
     """
     with closing(open_population(settings)) as population:
         population.prepare()
@@ -145,13 +145,13 @@ def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
 def _published(
     settings: Settings, population: Population, parameters: PhaseParameters, scale: float
 ) -> npt.NDArray[np.float32]:
-    """Run steps 3 to 6 and return what phones publish, one phone's rows after the other's."""
+    """Run steps 3 to 6 and return the phones' publications, concatenated."""
     lloyd = LaplaceLloyd(parameters.budget.clustering, parameters.recordings)
     clustering = DPLloyd(parameters.local_centroids, lloyd)
     chosen: Any = parameters.plan().mechanisms[SELECT]
     published = []
     for phone in range(parameters.phones):
-        # The stream of a simulated phone's first step, so that both routes cluster blobs alike.
+        # The stream of a simulated phone's first step, so that both contenders cluster equally.
         random = np.random.default_rng([settings.seed, 0xA, phone, 0]).bytes
         points = population.recordings(phone).points
         centroids = clustering.cluster(points * np.float32(scale), random) / np.float32(scale)

@@ -1,7 +1,7 @@
-"""The open questions of the thesis (10.1): what each setting of both routes does, one at a time.
+"""The open questions of the thesis (10.1): the effect of each setting of both routes.
 
-Settings are chosen on seeds that no other reproduction reports. Give this study sound and an
-encoder that the others do not have either.
+Settings are chosen on seeds that no other reproduction reports. Use sound and an encoder that no
+other study uses, either.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TITLES = {ARI_TEST: "clustering (ARI), held out", NAMES: "right name, held out"
 
 
 class Question(NamedTuple):
-    """One setting, and the values that it might have.
+    """A setting, and its candidate values.
 
     Attributes:
         setting: Name of the setting in tables.
@@ -74,7 +74,7 @@ LOCAL_ROUTE = (
     _of("clustering_runs", 1, 4, 8),
 )
 SCALES = (1.0, 4.0, 16.0)
-"""Factors by which the thesis's phones might multiply embeddings."""
+"""Factors by which phones multiply embeddings, as proposed in the thesis."""
 _AT_ONCE = ComparedEncoder("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
 
 
@@ -84,7 +84,7 @@ def reproduce(setup: ReproductionSetup, full: bool = False) -> Reproduction:
     points = [*_secure_sum(setup, CROWDS if full else FEW_CROWDS), *_local(setup), *_scaled(setup)]
     found = compare(setup, points, tuple(_TITLES))
     rows = [each.described(_TITLES, USUAL) for each in found]
-    note = f"""# What each setting does
+    note = f"""# The effect of each setting
 
 After section 10.1 of Liebenow (2022), which leaves open a search for hyper-parameters, the scaling
 of embeddings, and the choice of the best of several private clusterings. One setting at a time is

@@ -28,8 +28,8 @@ _MISSING = "?"
 def load(folder: Path) -> PublishedSplit:
     """Read both parts: records float32 (records, 14) in [0, 1], by the names in `COLUMNS`.
 
-    Rows with a missing value are left out. A category becomes its place among all in alphabetical
-    order; each column is scaled from its least to its largest number over both parts.
+    Rows with a missing value are left out. A category becomes its index in alphabetical order; each
+    column is scaled from its least to its largest number over both parts.
 
     Raises:
         DatasetError: A file is missing or cannot be read, a row has other columns, a cell of a

@@ -1,8 +1,9 @@
-"""The cells of Tables 6.4 to 6.7 of Mühl (2021): who votes how, and until when.
+"""The cells of Tables 6.4 to 6.7 of Mühl (2021): plans of votes, and the cost at which they stop.
 
-Sections 5.2 to 5.4 and 6.2.2 let owners with a higher budget give more in three ways: who votes,
-how often, how heavily. The text has the ratio of two owners' influence wrong ("the square"): its
-tables come from the ratio of budgets, R, and for vanishing from 1 : 2R² in how often they vote.
+In sections 5.2 to 5.4 and 6.2.2 owners with a higher budget have more influence in three ways: by
+more teachers, more frequent votes or heavier ones. The text states a wrong ratio of two owners'
+influence ("the square"): its tables follow from the ratio of budgets, R, and for vanishing from
+frequencies of 1 : 2R².
 """
 
 from __future__ import annotations
@@ -40,25 +41,25 @@ class InfluenceVariant(enum.StrEnum):
     """The ways in which the influence of owners differs."""
 
     EQUAL = "equal"
-    """Equal influence: everybody has the lower budget, which is the baseline."""
+    """Equal influence: all owners have the lower budget, which is the baseline."""
     UPSAMPLING = "upsampling"
     """Records of owners with the higher budget are learned by more teachers."""
     VANISHING = "vanishing"
-    """Teachers of owners with the lower budget sit most votings out."""
+    """Teachers of owners with the lower budget skip most queries."""
     WEIGHTING = "weighting"
     """Teachers of owners with the higher budget have heavier votes."""
 
 
 @dataclass(frozen=True)
 class VotingPlan:
-    """A plan of who votes how, and the influence that it gives an owner.
+    """The voters, the weights and frequencies of their votes, and the influence of an owner.
 
     Attributes:
         wanted: Pair (copy, teacher) of each voter.
         high: Whether the voter's owners have the higher budget, bool (voters,).
         weights: Weight of each vote, float64 (voters,).
         voting: Share of the queries on which a voter of the lower and of the higher group votes.
-        impact: Most that an owner of the lower and of the higher group can move, Δ_o.
+        impact: Largest change of votes by one owner of the lower and of the higher group, Δ_o.
         budgets: Budgets ε of both groups.
         mechanism: Mechanism with noise and threshold for these votes.
         factor: Factor by which noise and threshold are scaled.
@@ -81,14 +82,14 @@ def plan(
     ensembles: Ensembles,
     mechanism: ConfidentRule,
 ) -> VotingPlan:
-    """Plan how an ensemble votes.
+    """Return the voting plan of an ensemble.
 
     Args:
         variant: Way in which influence differs.
         higher: Higher budget ε, R times the lower one.
         quarters: Quarters of the owners who have the higher budget, 1 to 3.
         ensembles: Assignment of records to teachers.
-        mechanism: Mechanism for an ensemble in which all are alike.
+        mechanism: Mechanism for an ensemble of equal owners.
 
     Raises:
         InvalidParametersError: The higher budget is lower, or `quarters` is not from 1 to 3.
@@ -131,11 +132,13 @@ def plan(
 
 
 def closed_form(base: float, plan: VotingPlan, delta: float) -> float:
-    """Compute labels by the noise alone from the baseline's; see `personal.expected_labels`.
+    """Compute the labels that the noise alone allows, from the baseline's.
+
+    See `personal.expected_labels`.
 
     Args:
         base: Labels of the baseline.
-        plan: Plan of the voters; those who vote rarely pay only when they do.
+        plan: Plan of the voters, who pay only for queries on which they vote.
         delta: Parameter δ of the budgets.
     """
     members = np.bincount(plan.high, minlength=2).tolist()
@@ -147,10 +150,10 @@ def closed_form(base: float, plan: VotingPlan, delta: float) -> float:
 def participation(
     plan: VotingPlan, queries: int, generator: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
-    """Plan who votes on which query, bool (queries, voters).
+    """Draw the voters of each query, bool (queries, voters).
 
-    Each group takes turns in one random order after another, so that the same number votes each
-    time, give or take one, and all vote equally often. The plan depends on no data.
+    Each group takes turns in one random order after another, so that the number of voters of a
+    query, and of votes of a voter, varies by at most one. The draw does not depend on data.
     """
     takes = np.ones((queries, len(plan.high)), dtype=bool)
     for group, often in zip((~plan.high, plan.high), plan.voting, strict=True):
@@ -175,18 +178,18 @@ def _pair(numbers: npt.NDArray[np.floating]) -> tuple[float, float]:
 THEIR_ORDERS = np.arange(2.0, 51.0)
 """Orders that Mühl (2021) tries."""
 _FIRST = 500
-"""Queries whose exact cost is worked out at first; then twice as many while the budgets last."""
+"""Queries whose exact cost is computed first; their number doubles while the budgets last."""
 
 
 class Accounting(enum.StrEnum):
-    """The ways in which an owner's cost is worked out."""
+    """The ways in which an owner's cost is computed."""
 
     THEIRS = "theirs"
     """Theorem 6 of Papernot et al. (2018), σ over Δ_o; integer orders; the classic conversion."""
     SOUND = "sound"
     """Exact laws of outcomes in both directions, of checks and answers; the tight conversion."""
     PUBLIC = "public"
-    """The noise alone: it looks at answers, not at votes, so it may stop."""
+    """The noise alone: the cost depends on answers, not on votes, so the stop is public."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ class ProcessVotes:
     """The answers of a voting process.
 
     Attributes:
-        queries: Places of the samples that were asked, in this order, int64 (asked,).
+        queries: Indices of the queried samples, in this order, int64 (asked,).
         winners: Winner of each query, a class or `NONE`, int64 (asked,).
         spent: Largest ε of an owner of the lower, and of the higher group.
     """
@@ -211,11 +214,11 @@ class ProcessVotes:
 
 @dataclass(frozen=True)
 class _Voting:
-    """All votes of one voting process, before anybody counts their cost.
+    """All votes of one voting process, before accounting.
 
     Attributes:
         plan: Plan of the process.
-        queries: Places of the samples, (queries,).
+        queries: Indices of the samples, (queries,).
         counts: Weighted votes, (queries, classes).
         winners: Winner of each query, (queries,).
         takes: Voters who took part, bool (queries, voters); None if all did.
@@ -236,18 +239,18 @@ def answered(
     accountings: tuple[Accounting, ...],
     generator: np.random.Generator,
 ) -> dict[Accounting, ProcessVotes]:
-    """Run one voting process: the same draws, stopped where each accounting says.
+    """Run one voting process, and stop the same draws by each accounting.
 
-    Samples are asked in random order. The process ends before the query by which an owner would
+    Samples are queried in random order. The process ends before the query by which an owner would
     exceed a budget.
 
     Args:
-        plan: Plan of who votes how.
+        plan: Plan of the voters.
         votes: Answers of the plan's voters, (voters, samples).
         classes: Number of classes.
         delta: Parameter δ of all budgets.
         accountings: Accountings by which to stop.
-        generator: Generator of the order, of who vanishes and of the noise.
+        generator: Generator of the order, of vanishing voters and of the noise.
     """
     voting = _voting(plan, votes, classes, generator)
     return {accounting: _stopped(voting, accounting, delta) for accounting in accountings}
@@ -282,7 +285,7 @@ def _stopped(voting: _Voting, accounting: Accounting, delta: float) -> ProcessVo
 
 
 def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numbers, Numbers]:
-    """Return what first queries cost an owner of each group who takes part, (queries, orders)."""
+    """Return the cost of each query to an owner of each group who votes, (queries, orders)."""
     voted = voting.winners[:known] != NONE
     found: list[Numbers] = []
     for impact in voting.plan.impact:
@@ -299,8 +302,8 @@ def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numb
         each = mechanism.divergences(counts, orders, method, impact, voted=voted)
         answers = each.answered
         if accounting is Accounting.SOUND and _scattered(voting.plan) and counts.shape[1] > 2:
-            # Votes of one owner's several teachers may move to several classes, and no proof says
-            # that all to one is worst. With two classes there is only one way to move.
+            # Votes of one owner's several teachers may move to several classes, and it is not
+            # proven that all to one is worst. With two classes there is only one way to move.
             answers = mechanism.divergences(
                 counts, orders, Method.INDEPENDENT, impact, voted=voted
             ).answered
@@ -309,14 +312,14 @@ def _realized(voting: _Voting, accounting: Accounting, known: int) -> tuple[Numb
 
 
 def _scattered(plan: VotingPlan) -> bool:
-    """Return whether one owner moves several whole votes."""
+    """Return whether one owner may move several whole votes."""
     return len(plan.wanted) > len({teacher for _, teacher in plan.wanted})
 
 
 def _last(
     voting: _Voting, each: tuple[Numbers, Numbers], accounting: Accounting, delta: float
 ) -> int:
-    """Find the most queries that leave every owner within its budget, by bisection."""
+    """Return the largest number of queries that keeps all budgets, by bisection."""
     fits, exceeds = 0, len(each[0]) + 1
     while exceeds - fits > 1:
         middle = (fits + exceeds) // 2
@@ -358,14 +361,14 @@ HIGHER: tuple[float, ...] = tuple(printed_figures(__package__)["higher"])
 """Higher budgets ε; the lower one is 1."""
 DELTA = 1e-5
 _FEW_SOUND = 3
-"""Processes whose exact cost is worked out, which takes most of the time and differs little."""
+"""Processes whose exact cost is computed, which is slow and varies little."""
 _MOST_LABELS = 2000
 """Most labels of a student, in Mühl (2021)."""
 _STUDENTS = "students.json"
 
 
 class OverspentError(EarshotError):
-    """A budget of an owner was exceeded: a mistake of this program, never of its input."""
+    """An owner's budget was exceeded, which is a bug and cannot be caused by input."""
 
 
 @dataclass(frozen=True)
@@ -374,7 +377,7 @@ class TableCell:
 
     Attributes:
         variant, higher, quarters: Place of the cell in the table.
-        plan: Plan of who votes how.
+        plan: Plan of the voters.
         answers: Answers by each accounting, one entry for each process.
     """
 
@@ -385,7 +388,7 @@ class TableCell:
     answers: dict[Accounting, list[ProcessVotes]]
 
     def labels(self, accounting: Accounting) -> list[int]:
-        """Return the number of labels that each process gave."""
+        """Return the number of labels of each process."""
         return [each.labels for each in self.answers[accounting]]
 
 
@@ -396,9 +399,9 @@ class VotingWork:
     Attributes:
         subject: Data set to work on.
         ensembles: Assignment of records to teachers.
-        votes: Folder of votes and of what students reached, kept between runs.
+        votes: Folder of votes and of students' accuracy, kept between runs.
         processes: Voting processes of a cell.
-        upsampled: Whether to train what upsampling needs beyond one ensemble.
+        upsampled: Whether to train the additional teachers of upsampling.
         progress: Callback that receives the progress.
     """
 
@@ -464,7 +467,7 @@ class VotingWork:
 
 
 def checked(answers: ProcessVotes, plan: VotingPlan) -> ProcessVotes:
-    """Return the answers, if every owner stayed within its own budget.
+    """Check that every owner stayed within its budget, and return the answers.
 
     Raises:
         OverspentError: An owner exceeded its budget.
@@ -480,7 +483,7 @@ def checked(answers: ProcessVotes, plan: VotingPlan) -> ProcessVotes:
 def student_accuracy(
     work: VotingWork, cell: TableCell, accounting: Accounting, process: int
 ) -> float:
-    """Measure the share of the test's rows that a student of a process's answers gets right.
+    """Return the test accuracy of a student of a process's answers.
 
     The result is kept in the folder of votes.
 

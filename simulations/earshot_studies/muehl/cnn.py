@@ -1,6 +1,6 @@
-"""The small convolutional network of digits, trained hundreds of times in a row.
+"""A small convolutional network for digits, trained hundreds of times.
 
-One graph serves all trainings: building a network takes longer than training it on 240 images.
+All trainings share one graph: building a network takes longer than training it on 240 images.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class CnnSettings:
     """Settings of training; by default those of Table 6.1 and section 6.1.1 of Mühl (2021).
 
     Attributes:
-        epochs: Passes over all examples. Mühl (2021) gives none. On images held out of the private
-            part 20 do far worse than 30, and more would gain less than they cost.
+        epochs: Passes over all examples, not stated by Mühl (2021). On held-out images of the
+            private part 20 are far worse than 30, and more gain little for their time.
         part: Batch size as a share of the examples.
         least, most: Least and greatest number of examples in a batch.
         degrees: Largest angle by which an image is turned, either way, in degrees.
@@ -85,7 +85,7 @@ class TrainedNetwork:
     """A trained network: weights, and the workshop that can run them.
 
     Attributes:
-        classes: Names of the classes that its numbers stand for.
+        classes: Names of the classes, in the order of the outputs.
         weights: Weights of all its variables, in the model's order.
         workshop: Workshop that runs the network.
     """
@@ -100,7 +100,7 @@ class TrainedNetwork:
 
 
 class NetworkWorkshop:
-    """A workshop that trains networks of one shape, one after another.
+    """Trainer of networks of one shape, one after another.
 
     Args:
         shape: Height, width and channels of an image.
@@ -129,7 +129,7 @@ class NetworkWorkshop:
 
         Args:
             samples: Images, (samples, height, width, channels) in [0, 1].
-            labels: Class of each sample, (samples,), as a place in `classes`.
+            labels: Class of each sample, (samples,), as an index into `classes`.
             seed: Seed of weights, order and augmentation.
 
         Raises:
@@ -169,7 +169,7 @@ class NetworkWorkshop:
         """Put weights into the model.
 
         Raises:
-            InvalidInputError: The weights are of another architecture.
+            InvalidInputError: The weights belong to another architecture.
         """
         variables = self.model.variables
         if [array.shape for array in weights] != [tuple(each.shape) for each in variables]:
@@ -242,7 +242,7 @@ class NetworkWorkshop:
         return signal
 
     def _augmented(self, images: Any, seed: Any) -> Any:
-        """Turn and move images at random, each about its centre; the edges that appear are dark."""
+        """Rotate images about their centre and shift them, at random, filling edges with 0."""
         _, height, width, _ = self.model.input_shape
         number = tf.shape(images)[0]
         draws = tf.random.stateless_uniform([3, number], seed + tf.constant([7, 0]), -1.0, 1.0)
@@ -265,7 +265,7 @@ class NetworkWorkshop:
 
 
 def _limits(layer: Any, variable: Any, seeds: Any) -> Any:
-    """Return new values of a kernel, as its layer draws them."""
+    """Return new random values of a kernel, by its layer's initializer."""
     fresh = type(layer.kernel_initializer).from_config(
         {**layer.kernel_initializer.get_config(), "seed": int(seeds.next()[0]) & 0x7FFFFFFF}
     )

@@ -1,4 +1,4 @@
-"""Commands of the tables on budgets of each owner's own."""
+"""Commands of the studies of Mühl (2021): votes under personal budgets."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ _OPTIONS = """
         data: Folder of MNIST's IDX files, or of UCI Adult's tables.
         out: New folder for the CSV, the picture and the Markdown note.
         votes: Folder that keeps teachers' votes between runs; by default OUT/votes.
-        processes: Voting processes of a cell; by default 5, or Mühl's with --full.
+        processes: Voting processes of a cell; by default 5, or Mühl's number with --full.
         students: Students of a cell.
         teachers: Teachers of an ensemble.
-        full: Measure upsampling too, which trains four times as many teachers.
+        full: Also measure upsampling, which trains four times as many teachers.
         overwrite: Replace these files where --out has them.
     """
 
 labels = _table(
-    _LABELS, "Count labels that an ensemble gives under budgets of each owner's own.", "students"
+    _LABELS, "Count labels that an ensemble gives under personal privacy budgets.", "students"
 )
-accuracy = _table(_ACCURACY, "Measure accuracy of students that learn from those labels.")
+accuracy = _table(_ACCURACY, "Measure accuracy of students of labels under personal budgets.")

@@ -1,4 +1,4 @@
-"""The two data sets of Mühl (2021), cut as there, with their models."""
+"""The two data sets of Mühl (2021), with their splits and models."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from earshot_studies.muehl.table import Table
 from earshot_studies.muehl.votes import Fit
 
 _CUT = 0xADA
-"""Stream of a seed that cuts a data set."""
+"""Number of the random stream that splits a data set."""
 _STUDENT_EPOCHS = 60
-"""Epochs of a student: more than a teacher's, as in Mühl (2021), which does not say how many."""
+"""Epochs of a student: more than a teacher's, as in Mühl (2021), which does not state a number."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class StudiedData:
     Attributes:
         name: Name, "mnist" or "adult".
         private: Records that teachers learn from.
-        public: Records that teachers label; their own labels only tell how often that was right.
+        public: Records that teachers label; their true labels only serve to measure accuracy.
         test: Records that students are tested on.
         mechanism: Mechanism of Table 6.3.
         teacher, student: Training of a teacher and of a student.
-        recipe: Recipe of teachers, in words.
+        recipe: Recipe of teachers, as text.
         processes: Voting processes of a cell in Mühl (2021).
     """
 
@@ -47,12 +47,12 @@ class StudiedData:
 
     @property
     def asked(self) -> npt.NDArray[np.float32]:
-        """Rows that teachers are asked about: the public ones, then those of the test."""
+        """Rows that teachers vote on: the public ones, then those of the test."""
         return self.public.joined(self.test).rows
 
 
 def open_subject(folder: Path, seed: int = 0) -> StudiedData:
-    """Open the data set of a folder, by the files in it.
+    """Open the data set of a folder, recognized by its files.
 
     The header of Table 6.3 has two columns swapped: 60,000 and 37,222 records are private, 9,000
     and 7,000 public, and 1,000 are for the test.
@@ -119,7 +119,7 @@ def forest(table: Table, seed: int) -> Callable[[npt.NDArray[np.float32]], npt.N
 
 
 def _networks(settings: object) -> Fit:
-    """Return a function that trains networks on one graph, built when the first is asked for."""
+    """Return a function that trains networks on one graph, built at its first call."""
     from earshot_studies.muehl.cnn import CnnSettings, NetworkWorkshop
 
     assert isinstance(settings, CnnSettings)  # noqa: S101 - for the type checker

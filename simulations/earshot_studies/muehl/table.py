@@ -1,4 +1,4 @@
-"""Data sets that are arrays: a row of numbers for each record, and its class."""
+"""Data sets as arrays: a row of numbers for each record, and its class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Table:
 
     Attributes:
         rows: Numbers of each record, float32 (records, …) in [0, 1].
-        labels: Class of each record, int64 (records,), as a place in `classes`.
+        labels: Class of each record, int64 (records,), as an index into `classes`.
         classes: Names of the classes.
 
     Raises:
@@ -35,8 +35,8 @@ class Table:
             )
         if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
             raise InvalidInputError(
-                f"labels from {self.labels.min()} to {self.labels.max()}: must be places among "
-                f"{len(self.classes)} classes"
+                f"labels from {self.labels.min()} to {self.labels.max()}: must be from 0 to "
+                f"{len(self.classes) - 1}"
             )
 
     def __len__(self) -> int:
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PublishedSplit:
-    """The two parts in which a data set is published."""
+    """The two published parts of a data set."""
 
     train: Table
     test: Table

@@ -36,7 +36,7 @@ _PRINTED = printed_figures(__package__)
 def theirs(
     table: str, data: str, variant: InfluenceVariant, higher: float, quarters: int
 ) -> float | str:
-    """Return what Mühl (2021) has in a cell, "" if it is empty.
+    """Return the number of Mühl (2021) in a cell, "" if it is empty.
 
     Args:
         table: Name of the table, "labels" or "accuracy".
@@ -88,17 +88,17 @@ After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
 {len(work.subject.public):,} public samples, {work.processes} voting processes a cell
 (theirs: {work.subject.processes}), δ = {DELTA:g}, lower budget ε = 1. {quality}
 
-- *ours_by_theirs*: Theorem 6 of Papernot et al. (2018) for each group, σ over what its owners move,
+- *ours_by_theirs*: Theorem 6 of Papernot et al. (2018) for each group, σ over its owners' impact,
   integer orders 2 to 50, ε = R + ln(1/δ)/(λ − 1). It bounds one direction only.
 - *ours_sound*: the exact laws of what is published, in both directions, with the tight conversion;
   for upsampling with more than two classes, the answers by the noise alone, since several votes of
-  one owner may move to several classes and no proof says which move is worst. It looks at votes, so
-  the point at which it stopped is itself private.
-- *ours_public*: by the noise alone, which looks only at answers and may stop. *closed_form*: the
-  ratio of labels by the noise alone, times the baseline by their accounting.
-- A teacher that vanishes pays only when it votes, and everything stops when the *first* owner's
-  budget is spent, not when a group's mean is. No owner of any cell spent more than its own budget:
-  the columns *most_spent* have the worst one's ε by their accounting.
+  one owner may move to several classes and it is not proven which move is worst. It depends on
+  votes, so the point at which it stopped is itself private.
+- *ours_public*: by the noise alone, which depends only on answers, so the stop is public.
+  *closed_form*: the ratio of labels by the noise alone, times the baseline by their accounting.
+- A teacher that vanishes pays only when it votes, and the process stops when the *first* owner's
+  budget is spent, not when a group's mean is. No owner of any cell spent more than its budget: the
+  columns *most_spent* have the largest ε by their accounting.
 - Labels end with the public samples where budgets outlast them: {_most(rows)}.
 
 {markdown_table(rows, list(rows[0]))}
@@ -106,8 +106,8 @@ After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
 What differs from Mühl (2021): groups are whole teachers ({_shares(work)} of the owners), teachers
 of upsampling learn from one group each, and all processes share one ensemble. Vanishing at a
 quarter falls below the baseline, as theirs does, and below the closed form: few teachers vote, so
-noise is scaled down with them, and an owner who votes rarely pays much each time. The unluckiest
-owner, asked where teachers disagree, ends the process for everybody.
+noise is scaled down with them, and an owner who votes rarely pays much each time. The first owner
+to spend its budget, on queries where teachers disagree, ends the process for all.
 """
     return Reproduction(LABELS, rows, _drawing(rows, "ours_by_theirs", "labels"), note)
 
@@ -141,24 +141,23 @@ def accuracy(work: VotingWork, students: int) -> Reproduction:
     note = f"""# Accuracy of students
 
 After Table {"6.6" if name == "mnist" else "6.7"} of Mühl (2021), on {name}: the percentage of
-{len(work.subject.test):,} records that nobody learned from whose class is named correctly. A
-student learns from what was answered until the first owner's budget was spent, 2,000 answers at
-most, and from nothing else; by their accounting, and by exact outcomes (*sound*), which give more
-answers for the same budgets.
+{len(work.subject.test):,} held-out records that are classified correctly. A student learns only
+from the answers until the first owner's budget was spent, 2,000 at most; by their accounting, and
+by exact outcomes (*sound*), which give more answers for the same budgets.
 
 {markdown_table(rows, list(rows[0]))}
 
 One standard error of {len(work.subject.test):,} records is about
 {100 * np.sqrt(0.9 * 0.1 / len(work.subject.test)):.1f} points at 90 %; all cells share one test.
 
-Unlike in Mühl (2021), groups are whole teachers; teachers, noise and students are drawn anew. Cells
-that differ by no more than that error show nothing.
+Unlike in Mühl (2021), groups are whole teachers; teachers, noise and students are drawn anew.
+Differences within that error are not significant.
 """
     return Reproduction(ACCURACY, rows, _drawing(rows, "theirs_accuracy", "accuracy in %"), note)
 
 
 def _printed(table: str, data: str, cell: TableCell) -> str:
-    """Return one of their cells as it is printed."""
+    """Return one of their cells as printed."""
     number = theirs(table, data, cell.variant, cell.higher, cell.quarters)
     return number if isinstance(number, str) else f"{number:g}"
 

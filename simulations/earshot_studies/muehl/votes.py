@@ -1,9 +1,9 @@
-"""Votes of ensembles with personal budgets, teacher by teacher: trained once for all settings.
+"""Votes of ensembles with personal budgets, by teachers that are trained once for all settings.
 
-Records are divided into four quarters by chance. A teacher learns from records of one quarter
-alone, so each share of owners with the higher budget is a number of quarters, and each upsampled
-record is one more copy: copy c of a quarter is one more disjoint partition of its records among
-teachers of its own. Every setting is a choice of (copy, teacher) from the same five copies.
+Records are divided into four quarters at random. A teacher learns from records of one quarter
+alone, so each share of owners with the higher budget is a number of quarters. For upsampling, copy
+c of a quarter is one more disjoint partition of its records among teachers of its own. Every
+setting is a choice of (copy, teacher) from the same five copies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUARTERS = 4
 _SETTINGS = "votes.json"
 
 Fit = Callable[[Table, int], Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]]
-"""Training of a teacher: records and a seed → a function that answers rows."""
+"""Training of a teacher: records and a seed → a function from rows to classes."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class VoteFolder:
         private: Records that teachers learn from.
         rows: Rows that teachers vote on, (queries, …).
         fit: Function that trains a teacher.
-        recipe: Recipe of teachers, in words or numbers; votes of another recipe are refused.
+        recipe: Recipe of teachers, as text; votes of another recipe are refused.
     """
 
     path: Path
@@ -139,7 +139,7 @@ class VoteFolder:
         if file.exists():
             if json.loads(file.read_text(encoding="utf-8")) != settings:
                 raise InvalidInputError(
-                    f"{self.path} holds votes of other teachers: take another folder"
+                    f"{self.path} holds votes of other teachers: use another folder"
                 )
             return
         self.path.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Claimed costs of private taggers (Muschiol 2021), beside what they cost."""
+"""Claimed privacy costs of taggers (Muschiol 2021), beside the measured ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from earshot_studies.kit.bits import BITS, bits_epsilon, renyi_epsilon
 
 
 def claims() -> Iterator[Finding]:
-    """Compare every claim with the real cost."""
+    """Compare every claim with the measured cost."""
     yield labels_of_a_sample()
     yield adaptive_threshold()
 
@@ -28,7 +28,7 @@ def claims() -> Iterator[Finding]:
 def labels_of_a_sample(queries: int = 100, labels: int = 20, most: int = 3) -> Finding:
     """Audit a bound by the labels of a training sample (Muschiol 2021, 4.2.2, Theorem 12).
 
-    One that is trained without a sample may answer every label the other way.
+    A teacher that is trained without one sample may change its answer for every label.
     """
     delta = 1e-8
     sigma = math.sqrt(0.3 * 50)
@@ -66,7 +66,7 @@ def adaptive_threshold(delta: float = 1e-8) -> Finding:
 def raw_threshold_epsilon(
     votes: tuple[int, ...], others: tuple[int, ...], sigma: float, delta: float
 ) -> Bracket:
-    """Return ε of one query whose threshold is in the widest gap of votes without noise."""
+    """Return ε of one query with its threshold in the widest gap of the votes without noise."""
     one, two = (_raw_threshold_law(each, sigma) for each in (votes, others))
     return max(
         (outcome_epsilon(p, q, delta, 1e-9) for p, q in ((one, two), (two, one))),
@@ -92,7 +92,7 @@ def _widest_gap(votes: tuple[int, ...]) -> float:
 
 
 def raw_threshold() -> Finding:
-    """Find the widest gap in votes without noise."""
+    """Audit a planted fault: a threshold from raw votes, with the ε of one from noisy votes."""
     rule = AdaptiveRule(sigma=4.0)
     votes, others = (50, 25, 0, 0, 0), (50, 26, 0, 0, 0)
     proven = rule.divergences(np.array([votes]), 50, ORDERS, Method.INDEPENDENT)

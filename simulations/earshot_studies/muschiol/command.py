@@ -1,4 +1,4 @@
-"""Commands of the tables on taggers of urban sound."""
+"""Commands of the studies of Muschiol (2021): taggers of urban sound."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TeacherChoice(StrEnum):
 
 
 def _taggers(module: str, shown: str) -> Callable[..., None]:
-    """Return the command whose tables a module of this folder makes of ensembles of taggers."""
+    """Return the command that runs a study of this package on ensembles of taggers."""
 
     def taggers(
         *,
@@ -64,16 +64,16 @@ _OPTIONS = """
         teachers: Kind of teachers: small networks, or linear ones in a tenth of the time.
         seeds: Repetitions, each with its own mixtures and taggers.
         full: Use ten seeds, and more taggers of each.
-        processes: Processes that train.
+        processes: Number of processes for training.
         cache: Folder that keeps ensembles between runs; by default OUT/work.
         overwrite: Replace these files where --out has them.
     """
 
 ensemble = _taggers(
-    "ensemble", "Ask ensembles that name all that sounds: 10, 20, 50 teachers and a baseline."
+    "ensemble", "Score ensembles that tag all sounds: 10, 20, 50 teachers and a baseline."
 )
 student = _taggers(
-    "student", "Train students of what fifty of them answer, by threshold and check, with costs."
+    "student", "Train students on answers of fifty taggers, by threshold and check, with costs."
 )
 
 
@@ -89,7 +89,7 @@ def privacy(
     cache: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Compare costs of votes against thresholds: as claimed on AudioSet, as they hold, cheapest.
+    """Compare costs of votes against thresholds: claimed on AudioSet, sound, and cheapest.
 
     Args:
         data: Folder that holds esc10, fsdd and perhaps free_sounds.
@@ -97,9 +97,9 @@ def privacy(
         teachers: Kind of teachers: small networks, those of audioset-ensemble (give its --cache),
             or linear ones, in a tenth of the time.
         seeds: Ensembles, each with its own mixtures and noise.
-        queries: Mixtures that costs are worked out from, at most.
+        queries: Maximum number of mixtures from which costs are computed.
         full: Use ten ensembles.
-        processes: Processes that train.
+        processes: Number of processes for training.
         cache: Folder that keeps ensembles between runs; by default OUT/work.
         overwrite: Replace these files where --out has them.
     """
@@ -132,18 +132,18 @@ def phones(
     real: int | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Ask thousands of phones as teachers: a secure sum beside a curator with the same ε.
+    """Label with thousands of phones as teachers: a secure sum beside a curator of the same ε.
 
     Args:
         data: Folder that holds esc10, fsdd and perhaps free_sounds.
         out: New folder for the CSV, the picture and the Markdown note.
         phones: Phones, which are the teachers.
-        samples: Samples that they are asked about, in one sum.
+        samples: Samples that they vote on, in one sum.
         epsilon: Cost ε of a phone that is left out.
         delta: Parameter δ of the same guarantee.
         seeds: Crowds, each with its own mixtures and noise.
-        real: Crowds whose sums have real cryptography, by default all; the sums of all others are
-            drawn by their law.
+        real: Crowds whose sums use real cryptography, by default all; the other sums are sampled
+            from their distribution.
         overwrite: Replace these files where --out has them.
     """
     from earshot_studies.muschiol import phones as study

@@ -31,9 +31,9 @@ ADAPTIVE = "adaptive"
 THRESHOLDS = ("0.2", "0.4", "0.6", ADAPTIVE)
 CHECKS = ("0.4", "0.6")
 HALF = "half"
-"""Stand-in for th_c: every ensemble answers equally many mixtures, those of the largest m."""
+"""Value of th_c for answering half of the mixtures, those with the largest m."""
 BY_ITSELF = 0.5
-"""Threshold above which a lone teacher names a label; Muschiol does not say which was taken."""
+"""Threshold above which a single teacher names a label; not stated by Muschiol."""
 
 Three = tuple[float, float, float]
 """Macro means of precision, recall and F1."""
@@ -82,9 +82,9 @@ TABLE_5_3: Mapping[tuple[int, str, str], Three] = {
 def measured(ensemble: Callable[[int], EnsembleScores]) -> Iterator[Row]:
     """Yield all three tables for the ensembles of one seed, on test mixtures.
 
-    The best threshold of each is chosen on validation mixtures (Muschiol chose it where it
-    scored). Rows of Table 5.3 have the baseline on the same answered mixtures, at its best
-    threshold, and the scores of all mixtures where those unanswered have no names.
+    The best threshold of each is chosen on validation mixtures (Muschiol chose it on the test
+    set). Rows of Table 5.3 also have the baseline's scores on the same answered mixtures, at its
+    best threshold, and scores over all mixtures, where unanswered ones have no labels.
 
     Args:
         ensemble: Function from a number of teachers to their ensemble; 1 for the baseline.
@@ -129,21 +129,21 @@ def _without_check(teachers: int, found: EnsembleScores) -> Iterator[Row]:
 
 
 def named(scored: Scored, threshold: str) -> Named:
-    """Return which labels an ensemble names without noise, bool (mixtures, labels).
+    """Return the labels that an ensemble names without noise, bool (mixtures, labels).
 
     Args:
-        scored: Output of its teachers.
+        scored: Output of the teachers.
         threshold: Share of the teachers, or `ADAPTIVE`: the middle of the widest gap.
     """
     mean = scored.mean()
-    # Of shares as of votes: a gap's middle moves with its ends.
+    # The middle of a gap scales with the votes, so shares do as well.
     limits = raw_thresholds(mean)[:, None] if threshold == ADAPTIVE else float(threshold)
     above: Named = mean > limits
     return above
 
 
 def best_threshold(validation: Scored) -> str:
-    """Choose the one of Muschiol's thresholds with the best macro F1 on validation mixtures."""
+    """Return the one of Muschiol's thresholds with the best macro F1 on validation mixtures."""
     found = {
         threshold: scores(validation.truth, named(validation, threshold)).macro_f1
         for threshold in THRESHOLDS
@@ -163,7 +163,7 @@ def _passed(scored: Scored, check: str) -> Named:
 
 
 def _checked(scored: Scored, threshold: str, passed: Named, baseline: Named) -> Row:
-    """Score what was answered; return nothing if no label is in some of it and not in all."""
+    """Score the answers; return {} unless a label is in some answered mixtures but not in all."""
     names, answered = named(scored, threshold), scored.truth[passed].astype(bool)
     if not len(answered) or not (answered.any(axis=0) & ~answered.all(axis=0)).any():
         return {}
@@ -185,7 +185,7 @@ _MICRO = {"micro_P": "micro_precision", "micro_R": "micro_recall", "micro_F1": "
 
 
 def _three(found: TaggingScores) -> Row:
-    """Return macro means, and macro precision by two other ways to treat labels nobody names."""
+    """Return means, and macro precision with never-named labels counted as 1, or left out."""
     row: Row = {name: getattr(found, column) for name, column in {**_MACRO, **_MICRO}.items()}
     spoken = found.measured - found.never_named
     row["never_named"] = found.never_named
@@ -199,7 +199,7 @@ def _likely(found: TaggingScores) -> Row:
 
 
 def no_gain(said: str, what: str, ours: Estimate) -> Claim:
-    """Claim that there is no gain of mAP, or none that is worth having."""
+    """Return the claim that mAP gains nothing, or less than `_WORTH`."""
     return Claim(
         said,
         what,
@@ -280,7 +280,7 @@ def _by_ranking(seeds: _Seeds) -> list[Claim]:
         cells = [("5.1", teachers, "", "", f"alone_{column}") for teachers in (10, 50)]
         found.append(
             Claim(
-                f"A single teacher's {_WHOLE[column]} falls with what it has to learn from",
+                f"A single teacher's {_WHOLE[column]} falls with its number of mixtures",
                 "one of 10 − one of 50",
                 ALONE_5_1[10][place] - ALONE_5_1[50][place],
                 seeds.less(cells[0], cells[1]),
@@ -299,7 +299,7 @@ def _by_ranking(seeds: _Seeds) -> list[Claim]:
 
 
 def _by_teachers(seeds: _Seeds) -> list[Claim]:
-    """Return claims on Table 5.2, from one number of teachers to another at one threshold."""
+    """Return claims on Table 5.2 that compare numbers of teachers at one threshold."""
     found = []
     for threshold in ("0.2", "0.4", "0.6"):
         for column, sign in (("P", 1), ("R", -1), ("F1", -1)):
@@ -314,13 +314,13 @@ def _by_teachers(seeds: _Seeds) -> list[Claim]:
                 )
             )
         for column, name in (
-            ("P_if_one", "a label nobody names counting as 1"),
-            ("P_of_named", "of labels that are named"),
-            ("micro_P", "of all names together"),
+            ("P_if_one", "with never-named labels counted as 1"),
+            ("P_of_named", "over named labels"),
+            ("micro_P", "over all names (micro)"),
         ):
             found.append(
                 Claim(
-                    f"The same of precision {name}",
+                    f"The same for precision {name}",
                     f"th {threshold}: 50 − 10",
                     None,
                     seeds.less(_cell(50, threshold, column), _cell(10, threshold, column)),
@@ -336,7 +336,7 @@ def _by_teachers(seeds: _Seeds) -> list[Claim]:
         )
     found.append(
         Claim(
-            "The more teachers, the more labels nobody names (A.6)",
+            "More teachers leave more labels never named (A.6)",
             "labels never named, th 0.4: 50 − baseline",
             None,
             seeds.less(_cell(50, "0.4", "never_named"), _cell(BASELINE, "0.4", "never_named")),
@@ -346,7 +346,7 @@ def _by_teachers(seeds: _Seeds) -> list[Claim]:
 
 
 def _by_threshold(seeds: _Seeds) -> list[Claim]:
-    """Return claims on Table 5.2, from one threshold to another."""
+    """Return claims on Table 5.2 that compare thresholds."""
     found = []
     for teachers in (BASELINE, *TEACHERS):
         for column, high, low in (("P", "0.6", "0.2"), ("R", "0.2", "0.6")):
@@ -461,13 +461,13 @@ RECIPES_NAME = "audioset-recipes"
 OF = 10
 """Size of the ensemble whose teachers are measured; Muschiol shows those of ten."""
 _FEW, _MORE = 2, 10
-"""Numbers of teachers trained by each recipe, by default and with all that takes long."""
+"""Numbers of teachers trained by each recipe, by default and with --full."""
 _BATCHES, _BATCH = 1000, 32
 """Number and size of the batches whose labels are counted (Figure 5.9)."""
 
 
 def of_seed(work: TaggerWork, seed: int) -> list[Row]:
-    """Return the mean over a few teachers of ten of each recipe, on test mixtures.
+    """Return each recipe's mean scores over a few teachers of ten, on test mixtures.
 
     Args:
         work: Work of networks; linear taggers have no recipe.
@@ -506,7 +506,7 @@ def of_seed(work: TaggerWork, seed: int) -> list[Row]:
 def most_over_least(
     truth: np.ndarray[tuple[int, ...], np.dtype[np.int8]], balanced: bool, seed: int
 ) -> float:
-    """Compare the most frequent label of a thousand batches with the rarest there is, by a ratio.
+    """Return the frequency of the most frequent label over the rarest's, in a thousand batches.
 
     Args:
         truth: Labels of a teacher's mixtures, (mixtures, labels).
@@ -525,7 +525,7 @@ def most_over_least(
 
 
 def gains(rows: Sequence[Row]) -> list[Claim]:
-    """Return claims of Figures 5.7, 5.8 and 5.11: what parts of the recipe are good for.
+    """Return claims of Figures 5.7, 5.8 and 5.11: gains by parts of the recipe.
 
     Args:
         rows: Rows of `of_seed`, of all seeds.
@@ -580,8 +580,8 @@ are out of reach: orderings and differences can be compared, scores cannot.
 
 {work.described}
 
-There is no noise anywhere: nothing is private here. ± is half of a 95 % interval (Student's t, over
-seeds; orderings by differences of one seed, so that what its mixtures share cancels).
+No noise is added: nothing is private here. ± is half of a 95 % interval (Student's t, over seeds;
+orderings by differences within a seed, so that effects of its mixtures cancel).
 
 ## What holds
 
@@ -596,17 +596,17 @@ seeds; orderings by differences of one seed, so that what its mixtures share can
 {_table([row for row in table if row["table"] == "5.1"], _RANKING)}
 
 The threshold of an ensemble is the best of .2, .4, .6 and adaptive by macro F1 on *validation*
-mixtures; Muschiol chose it where it scored. A single teacher names what it finds likelier than
-{BY_ITSELF:g} (Muschiol does not say).
+mixtures; Muschiol chose it on the test set. A single teacher names labels above a probability of
+{BY_ITSELF:g} (not stated by Muschiol).
 
 ## Table 5.2: thresholds
 
 {_table([row for row in table if row["table"] == "5.2"], _THRESHOLDS)}
 
-The precision of labels that nobody names counts as 0 here. *If one* counts it as 1, *of named*
-leaves it out. Muschiol does not say, but reports a precision of .880 at a recall of .053 and that
-rare labels are never named (Figure A.6), which needs one of the two; with either, a precision that
-"rises with more teachers" may be silence that is counted as right.
+The precision of labels that are never named counts as 0 here. *If one* counts it as 1, *of named*
+leaves it out. Muschiol does not state it, but reports a precision of .880 at a recall of .053 and
+that rare labels are never named (Figure A.6), which needs one of the two; with either, a precision
+that "rises with more teachers" may be missing names that are counted as right.
 
 ## Table 5.3: with a check
 
@@ -627,7 +627,7 @@ all answer equally many; the baseline answers its own half.
   starts at random, stopping and thresholds chosen on other recordings.
 - Teachers of one seed draw on the same recordings, so more mixtures are less new than more clips.
 - The most frequent label is ten times as frequent as the rarest here, thousands of times there:
-  balanced batches have less to mend.
+  balanced batches have less effect.
 - The text of chapter 6 (mAP .44, .27 and .25) does not fit its tables (.268, .186, at most .104).
 """
 
@@ -679,7 +679,7 @@ _CHECKED = {
 
 
 def said(row: Row, column: str) -> str:
-    """Format a mean with its interval, or return what else stands in a column."""
+    """Format a mean with its interval, and other values as text."""
     value = row[column]
     if column == "teachers":
         return "baseline" if value == BASELINE else str(value)
@@ -705,10 +705,10 @@ def _recipes(recipes: Sequence[Row], gains: Sequence[Claim]) -> str:
 
 {claims_table(gains, "Muschiol", OTHER_SOUND)}
 
-The mean of {recipes[0]["teachers"]} teachers of {OF}, whose single mAP varies from
-teacher to teacher as Table 5.1's CSV says (Figure 5.6: "similar"). The last column is Figure 5.9:
-how many times as often the most frequent label is in a thousand batches as the rarest. Learning
-rates, batch sizes and networks (5.4, 5.5, 5.10, 5.12) are settings here, and were not compared.
+The mean of {recipes[0]["teachers"]} teachers of {OF}; the CSV has the deviation of a single
+teacher's mAP (Table 5.1; Figure 5.6: "similar"). The last column is Figure 5.9: the frequency of
+the most frequent label over the rarest's, in a thousand batches. Learning rates, batch sizes and
+networks (5.4, 5.5, 5.10, 5.12) are settings here, and were not compared.
 """
 
 
@@ -826,7 +826,7 @@ _THEIRS = (
 
 
 def reproduce(work: TaggerWork) -> Reproduction:
-    """Make Tables 5.1 to 5.3, and Figures 5.6 to 5.11; keep what was measured of each seed."""
+    """Make Tables 5.1 to 5.3, and Figures 5.6 to 5.11; keep each seed's rows."""
     rows, recipes = [], []
     for seed in work.reported:
         rows += work.kept(NAME, seed, lambda seed=seed: _of_seed(work, seed))  # type: ignore[misc]
@@ -879,14 +879,14 @@ def _by_recipe(rows: Sequence[Row]) -> list[Row]:
 
 
 def _mean(group: Sequence[Row], place: Row) -> Row:
-    """Return all columns that any row of the CSV has."""
+    """Return the means of a group of rows, in all columns of the CSV."""
     filled = [{name: row.get(name, "") for name in _COLUMNS} for row in group]
     theirs: Row = dict.fromkeys(_THEIRS, "")
     return {**place, "seeds": len(group), **theirs, **means(filled, _COLUMNS)}
 
 
 def _theirs(place: Row) -> Row:
-    """Return the numbers that Muschiol has there."""
+    """Return Muschiol's numbers for a row."""
     teachers, threshold, check = int(place["teachers"]), str(place["th_e"]), str(place["th_c"])
     if place["table"] == "5.1":
         printed, alone = TABLE_5_1[teachers], ALONE_5_1.get(teachers)

@@ -1,7 +1,8 @@
 """`earshot reproduce audioset-phones`: phones as teachers, by a curator and by a secure sum.
 
-Thousands of phones with a few mixtures each do what Muschiol (2021) leaves to fifty hospitals:
-nobody holds their ballots, and ε protects a whole phone. The same ballots are counted both ways.
+Thousands of phones with a few mixtures each replace the fifty teachers of Muschiol (2021). With a
+secure sum no one sees their ballots, and ε protects a whole phone. The same ballots are counted
+both ways.
 """
 
 from __future__ import annotations
@@ -53,22 +54,22 @@ _RIDGE = 50.0
 
 @dataclass(frozen=True)
 class PhonesPlan:
-    """The settings of a count of phones' ballots.
+    """Settings of the study.
 
     Attributes:
         data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
-        work: Folder of what was measured of each seed.
+        work: Folder of each seed's kept rows.
         phones: Number of phones, M.
         mixtures: Mixtures of each phone.
-        samples: Samples that all phones are asked about, in one sum.
+        samples: Samples that all phones vote on, in one sum.
         epsilon: Cost ε of all of them together, for a phone that is left out.
         delta: Parameter δ of the same guarantee.
         most: Votes of a phone and sample, v.
         threshold: Threshold th, a public share of the phones.
         seeds: Number of crowds, each with its own mixtures and noise.
-        real: Crowds that go through a sum with real cryptography, all by default; the others go
-            through its law.
-        sums: Settings of a sum: what it can do without, and who vanishes.
+        real: Crowds whose sums use real cryptography, all by default; the other sums are sampled
+            from their distribution.
+        sums: Settings of a sum: tolerated dropout and corruption, and the share that vanishes.
         progress: Callback that receives the progress.
 
     Raises:
@@ -99,11 +100,11 @@ class PhonesPlan:
 
     @property
     def numbers(self) -> range:
-        """Seeds from 1 on, as 0 is the one with which this was built."""
+        """Seeds from 1 on; 0 was used in development."""
         return range(1, self.seeds + 1)
 
     def cryptography(self, seed: int) -> bool:
-        """Tell whether the ballots of this crowd go through a sum with real cryptography."""
+        """Return whether this crowd's sum uses real cryptography."""
         return self.real is None or seed <= self.real
 
     @property
@@ -112,12 +113,12 @@ class PhonesPlan:
         return Participants(self.phones, self.sums.dropout, self.sums.corrupted)
 
     def deviation(self, labels: int) -> float:
-        """Find the least noise σ, in votes, with which all samples cost ε.
+        """Compute the least noise σ, in votes, with which all samples cost ε.
 
-        The result is larger by a thousandth at most.
+        The result is at most a thousandth larger.
 
         Raises:
-            InvalidParametersError: No noise is enough, as secure sums may fail by all of δ.
+            InvalidParametersError: No noise suffices, as secure sums may use up δ.
         """
 
         def cost(sigma: float) -> float:
@@ -139,7 +140,7 @@ class PhonesPlan:
 
 
 def reproduce(plan: PhonesPlan) -> Reproduction:
-    """Make both tallies, side by side; what a seed gave is kept and read again."""
+    """Compare both tallies; rows of each seed are kept in `plan.work` and read from there."""
     rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
     tallies = dict.fromkeys(str(row["tally"]) for row in rows)
     averaged: list[Row] = []
@@ -160,11 +161,11 @@ _NOT_OF_A_SEED = ("data", "work", "seeds", "real", "progress")
 
 
 def measure(plan: PhonesPlan, seed: int) -> Iterator[Row]:
-    """Measure one crowd: its answers, and students of them, without noise and by each tally.
+    """Score one crowd's answers, and students of them, without noise and by each tally.
 
     Args:
         plan: Plan of all crowds.
-        seed: Seed of mixtures and noise; nobody knows that of a sum with real cryptography.
+        seed: Seed of mixtures and noise, except the noise of a sum with real cryptography.
     """
     size = TaggerStudySize(plan.phones * plan.mixtures, queries=plan.samples)
     study = TaggerStudy(plan.data, plan.work, size)
@@ -204,7 +205,7 @@ _EFFORTLESS: Row = dict.fromkeys(
 def _ideal(
     plan: PhonesPlan, cast: NDArray[np.int8], sigma: float, generator: np.random.Generator
 ) -> Numbers:
-    """Draw shares of those who stay, with the noise that they add, by the law of the sum."""
+    """Sample a sum's result: shares of the phones that stay, with the noise that they add."""
     gone = generator.choice(plan.phones, int(plan.sums.vanishing * plan.phones), replace=False)
     stay = np.delete(cast, gone, axis=0)
     rate = sigma**2 / 2 * len(stay) / plan.participants.honest_survivors
@@ -251,7 +252,7 @@ def _row(
 ) -> Row:
     """Score answers, and a student of them, by shares of the phones (samples, labels)."""
     answered = _right(people.queries.truth, shares, shares > plan.threshold)
-    # A student of noisy counts: what is made of them is free.
+    # Training on noisy counts is post-processing and costs no ε.
     student = Part(people.queries.features, people.queries.truth)
     said = [
         _student(student.features, shares, part.features)

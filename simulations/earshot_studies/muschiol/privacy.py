@@ -89,8 +89,8 @@ def rule(setting: Setting, noise: float = 0.3, check_noise: float = 0.6) -> Prin
 def fits() -> list[Row]:
     """Compute the share of samples that must be answered for the data-independent column to hold.
 
-    Shares are by each formula for the check, at λ = 2, the end of the orders: a share that is the
-    same for 2,000 and 5,000 answers, and near that of Table 5.3, speaks for its formula.
+    Shares are by each formula for the check, at λ = 2, the smallest of the orders: a share that is
+    the same for 2,000 and 5,000 answers, and near that of Table 5.3, supports its formula.
     "λ/2σ_c² asked" charges each sample that is checked for one noise; "3λ/2σ_c² unanswered" charges
     only those that fail, for three, as 4.2.4 has it; "3λ/2σ_c² asked" would charge all for three.
     """
@@ -130,7 +130,7 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 GUMBEL = 5.0
 """Scale of the Gumbel noise, g, in votes."""
 MOST = 3
-"""Number v of a teacher's largest outputs, which alone count where costs are to hold."""
+"""Number v of a teacher's largest outputs, which alone count in sound rules."""
 NOISES = (0.1, 0.2, 0.3, 0.4, 0.5)
 """Noises σ_e of Figures 5.13 to 5.15."""
 CHECK_NOISES = (0.2, 0.4, 0.6)
@@ -138,7 +138,7 @@ CHECK_NOISES = (0.2, 0.4, 0.6)
 QUERIES = 1000
 """Number of answers in the figures."""
 PUBLIC = (*TABLE_5_4[2000], ("0.6", ""), ("0.6", "0.6"), (GRID, ""), (GRID, "0.6"))
-"""Settings of the table, one that Figure 5.13 adds, and one that is ours."""
+"""Settings of the table, .6 from Figure 5.13 and our grid, each with and without a check."""
 ORDERS = np.concatenate([1 + np.geomspace(0.02, 1, 15), np.geomspace(2.2, 40, 15)])
 BUCKETS = np.geomspace(1e-4, 1, 17)
 """Edges of the buckets of q in Figure 5.16."""
@@ -146,7 +146,7 @@ BUCKETS = np.geomspace(1e-4, 1, 17)
 
 @dataclass(frozen=True)
 class SampleVotes:
-    """The votes of teachers on the samples that they are asked about.
+    """The votes of teachers on the queries.
 
     Attributes:
         votes: Sums of their probabilities, (queries, labels).
@@ -183,7 +183,7 @@ class MeanDivergences(NamedTuple):
     answered: Numbers
 
     def of(self, answers: int, passed: float) -> Numbers:
-        """Return the divergences of some answers, where this share of queries is answered."""
+        """Return the divergences of this many answers, where a share `passed` is answered."""
         return answers * (self.answered + self.asked / passed)
 
 
@@ -212,7 +212,7 @@ def measure(
 
 
 def table_row(ensemble: SampleVotes, setting: Setting, seed: int) -> Row:
-    """Return one row of Table 5.4: theirs by their accounting, and what holds."""
+    """Return one row of Table 5.4: costs by Muschiol's accounting, and sound ones."""
     row = figure_row("5.4", ensemble, setting, 0.3, 0.6, seed, ANSWERED[0], False)
     if setting[0] != GRID:
         longer = _claimed(ensemble, setting, 0.3, 0.6, seed, ANSWERED[1])
@@ -255,7 +255,7 @@ def _claimed(
     seed: int,
     answers: int,
 ) -> Row:
-    """Compute costs as Muschiol does, with its own rule and all outputs of the teachers."""
+    """Compute costs as Muschiol does, with the published rule and all outputs of the teachers."""
     own = rule(setting, noise, check_noise)._replace(teachers=ensemble.teachers)
     generator = np.random.default_rng([seed, 0])
     passed = np.ones(len(ensemble.votes), dtype=np.bool_)
@@ -285,7 +285,7 @@ def _as_printed(divergences: Numbers) -> float:
 
 
 def voting(setting: Setting, noise: float, check_noise: float, teachers: int) -> ThresholdRule:
-    """Return a setting in a form that holds: noise comes before a gap is looked for."""
+    """Return the sound rule of a setting: noise is added before a gap is searched."""
     threshold, check = setting
     sigma = muschiol.deviation(noise, teachers)
     options: dict[str, Any] = {"sigma": sigma, "winners": MOST}
@@ -310,16 +310,17 @@ def sound(
     answers: int,
     everything: bool = False,
 ) -> Row:
-    """Compute an ε that holds at Muschiol's δ, by the best order, with v outputs of a teacher.
+    """Compute a sound ε at Muschiol's δ, by the best order, with v outputs of a teacher.
 
     Args:
-        ensemble: Votes of the ensemble that is asked.
+        ensemble: Votes of the ensemble.
         setting: Thresholds th_e and th_c.
         noise: Noise σ_e.
         check_noise: Noise σ_c.
         seed: Seed of the noise.
         answers: Number of answers.
-        everything: Whether to add ε for a replaced teacher, and for one whose outputs all count.
+        everything: Whether to add ε for a replaced teacher, also with all of its outputs, and
+            ε by Theorem 6.
     """
     own = voting(setting, noise, check_noise, ensemble.teachers)
     bytes_of = np.random.default_rng([seed, 1]).bytes
@@ -402,11 +403,11 @@ Rows = Sequence[Row]
 
 
 class HeldStatement(NamedTuple):
-    """A statement, held against our results by Muschiol's accounting and soundly.
+    """A statement of Muschiol, checked by the published accounting and by sound costs.
 
     Attributes:
         claimed: Claim on a ratio of two ε, or of two F1, by Muschiol's accounting.
-        sound: Same claim by exact outcomes of rules that hold; None where there are none.
+        sound: Same claim by exact outcomes of sound rules; None where there are none.
     """
 
     claimed: Claim
@@ -435,7 +436,7 @@ class HeldStatement(NamedTuple):
     def why(self) -> str:
         """Reason for the verdicts, in one line."""
         if self.sound is not None and self.sound.verdict != self.claimed.verdict:
-            return "soundly it is another: noise comes first, and check and answer compose"
+            return "soundly it differs: noise comes first, and check and answer compose"
         return self.claimed.why("costs by votes depend on the votes, and ours are of other sound")
 
 
@@ -449,7 +450,7 @@ SOUND = "left_out_exact"
 
 
 def statements(rows: Rows) -> list[HeldStatement]:
-    """Return all statements, held against what was measured.
+    """Return all statements with our measurements.
 
     Args:
         rows: Rows of `measure`, of all seeds.
@@ -630,7 +631,7 @@ class Cheapest(NamedTuple):
 
 
 def named(setting: Setting) -> str:
-    """Name a setting in words."""
+    """Return a setting as text."""
     return " + ".join(filter(None, setting))
 
 
@@ -773,7 +774,7 @@ NAME = "audioset-privacy"
 TEACHERS = 50
 
 _VERSION = 1
-"""Version of what is kept."""
+"""Cache format version; part of the key."""
 _SAME = ("table", "th_e", "th_c", "sigma_e", "sigma_c", "answers")
 _COLUMNS = (
     *("answered_share", "claimed", "claimed_asked", "claimed_independent", "q"),
@@ -793,10 +794,10 @@ class PrivacyPlan:
     """The settings of a measurement.
 
     Attributes:
-        ensemble: Function from a seed to what its teachers say of the queries.
+        ensemble: Function from a seed to its teachers' votes on the queries.
         described: Description of the ensembles in a sentence, for the note.
-        key: Name of the ensembles, under which what was measured of a seed is kept.
-        work: Folder of what is kept.
+        key: Name of the ensembles; part of the key of kept rows.
+        work: Folder of kept rows.
         seeds: Number of ensembles, each with its own mixtures, teachers and noise.
         progress: Callback that receives the progress.
     """
@@ -813,12 +814,12 @@ class PrivacyPlan:
 
     @property
     def numbers(self) -> range:
-        """Seeds from 1 on, as 0 is the one with which this was built."""
+        """Seeds from 1 on; 0 was used in development."""
         return range(1, self.seeds + 1)
 
 
 def reproduce(plan: PrivacyPlan) -> Reproduction:
-    """Make Table 5.4's costs and Figures 5.13 to 5.16; keep what each seed gave."""
+    """Make Table 5.4's costs and Figures 5.13 to 5.16; keep each seed's rows."""
     rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
     averaged = averages(rows)
     return Reproduction(
@@ -963,22 +964,22 @@ and its adaptive threshold from votes without noise. *Holds*: a teacher left out
 only the three largest count (v = 3), noise before the adaptive threshold, a threshold from a grid
 of {", ".join(f"{share:g}" for share in SHARES)} by Gumbel noise of {GUMBEL:g} votes, the best
 order, and bits instead of noisy votes. *Noise alone* may be published; *by votes* is exact
-outcomes, in both directions, and itself private. An adaptive threshold has no exact laws here: its
-cost by noise stands in. F1 is the macro average, of answered samples.
+outcomes, in both directions, and itself private. For an adaptive threshold no exact law is known
+here; its cost by noise is shown instead. F1 is the macro average, of answered samples.
 
 **Its data-independent column comes out exactly**: 418.4, and 1,018.4 for 5,000 answers, at λ = 2,
-where its orders end; the best order gives 321.4 and 691.9.
+the smallest of its orders; the best order gives 321.4 and 691.9.
 
-## What it says, and what came of it
+## Its statements, and our results
 
 - By their accounting: {verdicts([each.claimed for each in found])}
 - Soundly: {verdicts([each.sound for each in found if each.sound is not None])}
 
 {markdown_table([each.row() for each in found], list(found[0].row()))}
 
-*Soundly* is the same ratio by exact outcomes of the rules that hold. The check improves no answer:
-on the samples that pass it, the same rule without a check is as right, and F1 rises because the
-others are left out of it.
+*Soundly* is the same ratio by exact outcomes of the sound rules. The check improves no answer: on
+the samples that pass it, the same rule without a check is as accurate, and F1 rises because the
+others are left out.
 
 ## Which setting is cheapest
 
@@ -997,10 +998,10 @@ others are left out of it.
   {one.measured.low:.1f}. With noise first it holds, and costs all of its noise.
 - **n = 3 is not a sensitivity**, as a teacher that is trained anew may change every label. It is
   one if its three largest outputs count and it is left out; if it is replaced, six labels change.
-- **λ = 2 is not the best order**, and **bits tell less than noisy votes**: .64 of it where λ ≪ σ.
+- **λ = 2 is not the best order**, and **bits reveal less than noisy votes**: .64 of it where λ ≪ σ.
   Together these make up for what the claims leave out.
-- **Theorem 6** needs all labels to be clear at once (q); exact outcomes add up what each tells, and
-  most are clear. So the sound cost falls below the claimed one there.
+- **Theorem 6** needs all labels to be clear together (q); exact outcomes add up each label's cost,
+  and most are clear. So the sound cost falls below the claimed one there.
 - **A check** is paid by every query that is asked; 4.2.4 says that answered samples pay nothing.
   The share of samples that must have been answered for Table 5.4's data-independent column, by
   three formulas, shows that its table does charge them: only one noise for every sample *asked*
@@ -1008,7 +1009,7 @@ others are left out of it.
 
 {_fits()}
 
-## Whom it protects, and how it was worked out
+## Units of protection, and methods
 
 {_units(averaged)}
 
@@ -1018,7 +1019,7 @@ a teacher may change all twenty labels.
 
 
 _LINEAR = {"mixtures": 6000, "validation": 1000, "test": 100}
-"""Numbers of mixtures for linear teachers, 120 each; tests use nothing but their queries."""
+"""Numbers of mixtures for linear teachers, 120 each; their test mixtures are not used."""
 
 
 def on_mixtures(
@@ -1034,11 +1035,11 @@ def on_mixtures(
 
     Args:
         data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
-        work: Folder of ensembles, and of what was measured of each.
+        work: Folder of ensembles, and of each one's kept rows.
         kind: Kind of teachers.
-        queries: Most mixtures from which costs are worked out.
+        queries: Maximum number of mixtures from which costs are computed.
         seeds: Number of ensembles.
-        processes: Processes that train.
+        processes: Number of processes for training.
         progress: Callback that receives the progress.
 
     Raises:

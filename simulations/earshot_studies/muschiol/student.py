@@ -63,7 +63,7 @@ class Lesson(NamedTuple):
     """A lesson for a student: the rule of its answers, and their number.
 
     Attributes:
-        rule: Rule, `PRINTED`, `SOUND`, or `TRUE` for labels that are right.
+        rule: Rule: `PRINTED`, `SOUND`, or `TRUE` for true labels.
         setting: Thresholds th_e and th_c.
         samples: Number of answers.
     """
@@ -74,15 +74,15 @@ class Lesson(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the lesson, in words."""
+        """Lesson as text."""
         return ", ".join([self.rule, " + ".join(filter(None, self.setting)), str(self.samples)])
 
 
 def lessons(full: bool) -> list[Lesson]:
-    """List all rows of Table 5.4, rules that hold beside them, and lessons of true labels.
+    """List the lessons of Table 5.4, those of sound rules, and those of true labels.
 
     Args:
-        full: Whether to list every check and number of samples for rules that hold.
+        full: Whether to list every check and number of samples for sound rules.
     """
     printed = [
         Lesson(PRINTED, (threshold, check), samples)
@@ -105,10 +105,10 @@ class EnsembleAnswers:
 
     Attributes:
         asked: Number of queries that were asked, from the first on.
-        numbers: Places of the queries that were answered, int64 (answers,).
+        numbers: Indices of the answered queries, int64 (answers,).
         named: Labels that were named for them, bool (answers, labels).
-        costs: Cost ε by the names of columns, for what was asked and answered; it depends on the
-            votes, so it is not a guarantee.
+        costs: Cost ε by column, of the queries asked and answered; it depends on the votes, so it
+            is not a guarantee.
     """
 
     asked: int
@@ -118,10 +118,10 @@ class EnsembleAnswers:
 
 
 def answers(lesson: Lesson, ensemble: SampleVotes, seed: int) -> EnsembleAnswers:
-    """Ask until the lesson has all its answers, or there are no more queries.
+    """Answer queries until the lesson is complete, or queries run out.
 
     Args:
-        lesson: Lesson to answer: how, and how many samples.
+        lesson: Rule and number of the answers.
         ensemble: Votes of its teachers on the queries.
         seed: Seed of the noise.
 
@@ -136,10 +136,10 @@ def answers(lesson: Lesson, ensemble: SampleVotes, seed: int) -> EnsembleAnswers
     numbers = np.flatnonzero(passed)[: lesson.samples]
     if not len(numbers):
         raise InvalidParametersError(
-            f"th_c={lesson.setting[1]}: not one of {len(passed)} queries was answered, so that "
-            "there is nothing to learn from"
+            f"th_c={lesson.setting[1]}: none of {len(passed)} queries was answered; a lower th_c "
+            "answers more"
         )
-    # Without a check nobody asks more than is answered; with one, until enough are.
+    # Without a check every query is answered; with one, queries go on until enough are.
     enough = len(numbers) == lesson.samples
     asked = int(numbers[-1]) + 1 if enough else len(passed)
     return EnsembleAnswers(
@@ -151,7 +151,7 @@ Asked = tuple[NDArray[np.bool_], NDArray[np.bool_]]
 
 
 def _as_printed(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
-    """Tell for every query whether it passes, and which labels are named."""
+    """Return for every query whether it passes, and which labels are named."""
     own = rule(setting, NOISE, CHECK_NOISE)._replace(teachers=ensemble.teachers)
     generator = np.random.default_rng([seed, 0])
     passed = np.ones(len(ensemble.votes), dtype=np.bool_)
@@ -169,7 +169,7 @@ def _soundly(setting: Setting, ensemble: SampleVotes, seed: int) -> Asked:
 
 
 def _costs(lesson: Lesson, ensemble: SampleVotes, asked: int, passed: NDArray[np.bool_]) -> Row:
-    """Compute ε at Muschiol's δ: as claimed, or by the noise of rules that hold."""
+    """Compute ε at Muschiol's δ: as claimed, or by the noise of sound rules."""
     if lesson.rule == PRINTED:
         own = rule(lesson.setting, NOISE, CHECK_NOISE)._replace(teachers=ensemble.teachers)
         claimed = muschiol.claim(own, ensemble.votes[:asked], passed)
@@ -191,7 +191,7 @@ def _of_noise(lesson: Lesson, ensemble: SampleVotes, asked: int, answered: int) 
 
 
 def measured(study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int) -> Row:
-    """Measure what a student learned, on test mixtures.
+    """Train a student, and score it on test mixtures.
 
     Its threshold is the best of Muschiol's by macro F1 on validation mixtures.
     """
@@ -229,7 +229,7 @@ def measured(study: TaggerStudy, teaching: Teaching, lesson: Lesson, seed: int) 
 
 
 def beside(study: TaggerStudy, teaching: Teaching, seed: int) -> Iterator[Row]:
-    """Yield what the ensemble and the baseline themselves reach on the same test mixtures."""
+    """Yield the scores of the ensemble and the baseline themselves on the same test mixtures."""
     for name, teachers in (("ensemble", TEACHERS), ("baseline", BASELINE)):
         found = prepared(study, teachers, seed, teaching)
         threshold = best_threshold(found.validation)
@@ -249,7 +249,7 @@ def beside(study: TaggerStudy, teaching: Teaching, seed: int) -> Iterator[Row]:
 
 @lru_cache(maxsize=1)
 def ensemble_of(study: TaggerStudy, teaching: Teaching, seed: int) -> SampleVotes:
-    """Return the votes of a seed's ensemble, from which one process teaches many students."""
+    """Return the votes of a seed's ensemble; cached, as a process teaches many students of it."""
     asked = prepared(study, TEACHERS, seed, teaching).queries
     return SampleVotes.of(asked.probabilities, asked.truth)
 
@@ -269,7 +269,7 @@ THEIRS: Mapping[tuple[Any, ...], tuple[float, float, float]] = {
 
 
 def orderings(rows: Sequence[Row]) -> list[Claim]:
-    """Return the claims of section 5.4 on students' mAP, held against several seeds.
+    """Return the claims of section 5.4 on students' mAP, with our estimates over seeds.
 
     Args:
         rows: Rows of every student of every seed.
@@ -344,7 +344,7 @@ def orderings(rows: Sequence[Row]) -> list[Claim]:
 
 
 def best_value(table: Sequence[Row]) -> tuple[Row, list[Row]]:
-    """Choose the best rule that holds, on validation, and those that none beats in mAP and ε."""
+    """Return the sound rule best on validation, and the sound rules on the front of mAP and ε."""
     sound = [row for row in table if row["rule"] == SOUND]
     best = max(sound, key=lambda row: float(row["validation_mAP"]))
     undominated = [
@@ -404,20 +404,19 @@ reach: orderings and differences can be compared, scores cannot.
 number of teachers: 3.9 and 5.5 votes). A student learns from the first n answered queries, n =
 {few} and {many} for Muschiol's 2,000 and 5,000; where a check answers too few of
 {work.study.size.queries:,}, from as many as there are. Students are stopped, and their thresholds
-chosen, by validation mixtures with their labels, which are public here.
+chosen, on validation mixtures with their labels, which are public here.
 
 ## What holds
 
 {verdicts}
 
-**Best on validation among rules that hold**: {_where(best)}, with mAP {said(best, "mAP")} on tests.
-No other has more mAP for the same ε or less than:
+**Best on validation among sound rules**: {_where(best)}, with mAP {said(best, "mAP")} on tests.
+No other sound rule has a higher mAP at the same or a smaller ε than:
 
 {front}
 
-An ε of hundreds protects nobody, whatever δ: fifty teachers are too few for {many} answers of
-twenty labels. What noise must be for an ε that protects, and how many teachers it needs, is in
-`audioset-privacy`.
+An ε of hundreds gives no protection, whatever δ: fifty teachers are too few for {many} answers of
+twenty labels. `audioset-phones` has thousands of teachers at ε = 1.
 
 ## Table 5.4
 
@@ -425,22 +424,21 @@ twenty labels. What noise must be for an ε that protects, and how many teachers
 
 ε at δ = 10⁻⁸. *Claimed*, *by noise* and *q* are Muschiol's accounting, which does not hold. *Left
 out* and *replaced*: a teacher who is left out, or whose one mixture is exchanged, by the noise of
-rules that hold: noise before a gap is looked for, or a threshold from a public grid; of a teacher
-only its {MOST} largest outputs count. "0.2" *soundly* differs from "0.2" *as printed* in that
-alone. *{TRUE}*: what the same queries teach with labels that are right; *ensemble*, *baseline*: the
-two themselves.
+sound rules: noise before a gap is searched, or a threshold from a public grid; of a teacher only
+its {MOST} largest outputs count. "0.2" *soundly* differs from "0.2" *as printed* in that alone.
+*{TRUE}*: students of the same queries with true labels; *ensemble*, *baseline*: the two themselves.
 
 ## Why ours differ
 
 - Their students see 153 labels through answers that name few of them (their macro F1 is below half
   of their micro F1); ours see twenty.
-- Adaptive thresholds name one label at least: with them silence is never an answer.
+- Adaptive thresholds name at least one label: their answers are never empty.
 - Muschiol stops training, and chooses thresholds, on the test set.
 """
 
 
 def _draw(table: Sequence[Row], path: Path) -> None:
-    """Draw mAP by setting, ours beside Muschiol's, and against ε, as claimed and as it holds."""
+    """Draw mAP by setting, ours beside Muschiol's, and against claimed and sound ε."""
     charts = [
         lambda axis: _draw_settings(axis, table, SAMPLES[0], "2,000"),
         lambda axis: _draw_settings(axis, table, SAMPLES[1], "5,000"),
@@ -509,7 +507,7 @@ _COLUMNS = (
 
 
 def reproduce(work: TaggerWork) -> Reproduction:
-    """Make Table 5.4's students, and keep what was measured of each."""
+    """Make Table 5.4's students, and keep the rows of each."""
     rows = measured_rows(work)
     table = averaged(rows)
     return Reproduction(NAME, table, lambda path: _draw(table, path), _note(work, rows, table))
@@ -539,7 +537,7 @@ def measured_rows(work: TaggerWork) -> list[Row]:
 
 
 def _taught(work: TaggerWork, due: Sequence[tuple[int, Lesson]]) -> Iterable[Row]:
-    """Teach and measure in order, one after another or several at a time."""
+    """Train and score students, in order, in one process or several."""
     tasks = ((work.study, work.teaching, lesson, seed) for seed, lesson in due)
     return in_parallel(measured, tasks, min(work.processes, len(due)))
 

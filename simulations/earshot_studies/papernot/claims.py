@@ -1,4 +1,4 @@
-"""Claimed costs that look at votes (Papernot et al. 2018): divergences at one order, and theirs."""
+"""Claimed data-dependent costs (Papernot et al. 2018), beside the true divergences at one order."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from earshot_simulations.auditing.losses import Bracket
 
 
 def claims() -> Iterator[Finding]:
-    """Compare every claim with the real cost."""
+    """Compare every claim with the true cost."""
     yield one_way()
     yield smooth_release()
 
 
 def one_way(gap: int = 50, sigma: float = 7.0, order: float = 10.0) -> Finding:
-    """Audit Theorem 6, which bounds the divergence from a neighbour in one direction alone."""
+    """Audit Theorem 6, which bounds the divergence from a neighbour in one direction only."""
     from scipy.stats import norm
 
     votes = np.array([[100.0 + gap, 100.0]])
     log_q = log_other_winner(votes, sigma)
     claimed = float(dependent_divergence(log_q, sigma, [order])[0, 0])
-    # Of two classes: the difference of both counts, with noise of √2σ.
+    # The winner of two classes depends on the difference of both counts, with noise of √2σ.
     here, there = (norm.sf(each / (math.sqrt(2) * sigma)) for each in (gap, gap - 2))
     total = there**order * here ** (1 - order) + (1 - there) ** order * (1 - here) ** (1 - order)
     measured = math.log(total) / (order - 1)
@@ -48,7 +48,7 @@ def smooth_release(order: float = 14.0, beta: float = 0.0329, sigma: float = 11.
     """Audit Theorem 23: the cost of publishing a cost by smooth sensitivity."""
     claimed = printed_release_divergence(order, beta, sigma)
     wide = math.exp(beta) * sigma
-    # ∫ p^λ p'^(1−λ) dx of N(0, wide²) and N(1, σ²): a bell, which a fine sum measures.
+    # ∫ p^λ p'^(1−λ) dx of N(0, wide²) and N(1, σ²) is Gaussian, so a fine sum is accurate.
     curvature = order / wide**2 + (1 - order) / sigma**2
     centre = (1 - order) / sigma**2 / curvature
     step = 0.05 / math.sqrt(curvature)

@@ -1,4 +1,4 @@
-"""The command of Table 1."""
+"""The command of Table 1 of Papernot et al. (2018)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from earshot_studies.kit.making import make
 
 
 def published_votes(*, data: Path, out: Path, seeds: int = 10, overwrite: bool = False) -> None:
-    """Show what Confident-GNMax costs on published votes: theirs, by their accounting, and soundly.
+    """Show the cost of Confident-GNMax on published votes: as printed, by that accounting, soundly.
 
     Args:
         data: Folder of mnist.npy, svhn.npy and adult.npy, the votes that were published with the

@@ -1,4 +1,4 @@
-"""Table 1 of Papernot et al. (ICLR 2018): what Confident-GNMax costs on published votes."""
+"""Table 1 of Papernot et al. (ICLR 2018): the cost of Confident-GNMax on published votes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PaperRow:
         rule: Rule with the paper's parameters.
         delta: Parameter δ of the guarantee.
         answers: Number of answers that the paper's students learned from.
-        printed: Cost ε in the paper; None where it is not at hand.
+        printed: Cost ε in the paper; None if it is not known here.
     """
 
     file: str
@@ -107,11 +107,11 @@ def reproduce(
     cases: Mapping[str, PaperRow] = CASES,
     progress: Progress = silent,
 ) -> Reproduction:
-    """Draw the mechanism's noise anew with every seed, and account for the outcome in every way.
+    """Draw the mechanism's noise with every seed, and account for the outcomes in every way.
 
     Args:
         votes: Votes of each case, (queries, classes).
-        seeds: Number of seeds, at least 2.
+        seeds: Number of seeds, at least 1; one has no intervals.
         cases: Cases to reproduce.
         progress: Callback that receives the progress.
     """
@@ -136,11 +136,11 @@ class RowRun:
 
     Attributes:
         asked: Number of queries until there were as many answers as in the paper.
-        voted: Answered ones among these queries.
+        voted: Whether each of these queries was answered, bool (asked,).
         epsilons: Cost ε by name of the accounting.
         labels: Number of labels at an ε of 1, by name of the accounting.
-        release: Release of the data-dependent cost, by whether it is exact.
-        seconds: Seconds of CPU, by what was done.
+        release: Release of the data-dependent cost, by name of the accounting.
+        seconds: Seconds of CPU by task.
     """
 
     asked: int
@@ -176,7 +176,7 @@ def account(case: PaperRow, votes: Votes, seed: int) -> RowRun:
     answered = np.flatnonzero(winners != NONE)
     if len(answered) < case.answers:
         raise InvalidInputError(
-            f"{len(answered)} answers of {len(votes)} queries: must be {case.answers} at least"
+            f"{len(answered)} answers of {len(votes)} queries: must be at least {case.answers}"
         )
     asked = int(answered[case.answers - 1]) + 1
     table, voted = votes[:asked], winners[:asked] != NONE
@@ -225,7 +225,7 @@ def _labels(
 def _published(
     case: PaperRow, votes: Votes, voted: npt.NDArray[np.bool_], method: Method
 ) -> tuple[float, CostRelease]:
-    """Return ε as published, on average: the cost of publishing included, by their conversion."""
+    """Return the mean published ε, with the cost of its release, by their conversion."""
     found, rule = [], case.rule
     each = rule.divergences(votes, _RELEASES, method, voted=voted)
     total = (each.asked + each.answered).sum(axis=0)
@@ -239,7 +239,7 @@ def _published(
 
 
 class _Clock:
-    """A clock of the CPU seconds of this process, by what was done."""
+    """A clock of the CPU seconds of this process, by task."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -292,19 +292,19 @@ mean over seeds. Each query pays for its check when it is asked, and for its ans
 
 {markdown_table(rows, columns)}
 
-- **theirs**: as printed, where the figure is at hand; **why** says why the same accounting gives
-  another one here. All further columns account in another way, so they differ by what they say.
+- **theirs**: as printed, where known; **why**: the reason why the same accounting gives another
+  figure here. All further columns use other accountings.
 - **{SOUND}**: by the noise alone, for the queries asked until there were that many answers,
-  converted by Canonne, Kamath and Steinke (2020). It tells nothing beyond the answers; but how many
-  queries they took depends on the votes, so what may be promised is a budget at which the mechanism
-  stops.
+  converted by Canonne, Kamath and Steinke (2020). It reveals nothing beyond the answers, but the
+  number of queries depends on the votes, so only a budget at which the mechanism stops can be
+  guaranteed.
 - **{THEIRS}**: Theorem 6 and R + ln(1/δ)/(λ − 1), as in the paper; it depends on the votes, so it
   is itself secret, and it bounds only the divergence of these votes from their neighbours'.
 - **{SANITIZED}**: the same with the cost of its release by smooth sensitivity, on average
   over the release's noise, β and σ_s tuned on these votes for least cost and noise together, and
-  the price of the release corrected (the paper's Theorem 23 is too little).
+  the cost of the release corrected (the paper's Theorem 23 understates it).
 - **{EXACT}**: by the law of what is published, for all neighbours and in both directions;
-  {EXACT_CLASSIC} stands beside it. It depends on the votes and is secret, too.
+  **{EXACT_CLASSIC}** is for comparison. It depends on the votes and is secret, too.
   **{EXACT_SANITIZED}** is known for two classes.
 
 Labels at an ε of 1, before the mechanism must stop:
@@ -312,8 +312,8 @@ Labels at an ε of 1, before the mechanism must stop:
 {markdown_table(rows, labels)}
 
 By noise alone a mechanism may stop when its budget is spent; by the other columns it may not, since
-the point at which it stops would tell something about the votes. They say what one could have
-learned, not what to do.
+the point at which it stops would reveal something about the votes. They only show what a budget
+would have allowed.
 
 CPU seconds of the first seed alone, on one core; {together:.1f} together:
 

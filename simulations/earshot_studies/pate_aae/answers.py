@@ -1,8 +1,8 @@
 """Teachers' answers about generated clips, under the noise of a budget.
 
-There are three ways to add noise: as Yang et al. (Interspeech 2021) print it, and as Laplace and as
-Gaussian noise that keep the budget. A clip is protected because only one teacher has it. It may
-move that teacher's whole vote to another class, whether the clip is replaced or left out.
+Noise is that of Yang et al. (Interspeech 2021) as printed, or Laplace or Gaussian noise that keeps
+the budget. Each clip belongs to one teacher, whose vote may move to another class if the clip is
+replaced or left out.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from earshot_studies.pate_aae import budgets
 from earshot_studies.pate_aae.digits import TEACHER, MovedRidge
 from earshot_studies.pate_aae.split import LabelledClips
 
-"""Callback that receives the number of trained teachers, and of all."""
-
 
 class AnswerNoise(enum.StrEnum):
     """Laws of the noise on answers."""
 
     PRINTED = "LNMax as printed"
-    """Laplace noise of scale K/2ε, whatever that protects."""
+    """Laplace noise of scale K/2ε, which does not guarantee the budget."""
     LAPLACE = "LNMax"
     """Laplace noise that keeps the budget."""
     GAUSSIAN = "GNMax"
@@ -76,7 +74,7 @@ def ensemble(
         private: Private clips, each on its own.
         classes: Names of the classes.
         teachers: Number of teachers.
-        generator: Generator that assigns clips to teachers without looking at them.
+        generator: Generator that assigns clips to teachers, independently of their content.
         progress: Callback after each teacher.
 
     Raises:
@@ -97,7 +95,7 @@ def scale(noise: AnswerNoise, epsilon: float, delta: float, queries: int) -> flo
 
     Args:
         noise: Law of the noise.
-        epsilon: Budget ε of all answers; `PRINTED` is named after it, but does not guarantee it.
+        epsilon: Budget ε of all answers; `PRINTED` does not guarantee it.
         delta: Budget δ of all answers; the printed scale ignores it.
         queries: Number of clips that are answered (K).
 
@@ -134,7 +132,7 @@ def answered(
 
     Raises:
         InvalidInputError: The votes are invalid.
-        InvalidParametersError: The noise has no size, but must have one.
+        InvalidParametersError: The size is not positive, but the law needs one.
     """
     match noise:
         case AnswerNoise.NONE:

@@ -1,7 +1,7 @@
-"""The audit of training by noisy gradients as a study: what holds, and what planted faults show.
+"""Study that audits training by noisy gradients, and training with planted faults.
 
-A fault is a parameter of the same functions that audit the training: parts of it that do not run as
-it is accounted for.
+A fault replaces parts of the training, so that it does not run as accounted for. The same functions
+audit both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from earshot_studies.pate_aae.trainings import SYSTEMS, Parts
 
 NAME = "noisy-gradients"
 _TIMES_MORE = 5
-"""Trials of sound steps for each of a fault, which is easier to see."""
+"""Trials of sound steps per trial of a fault, which is easier to detect."""
 _ENDLESS = 1e9
 """Norm that no gradient reaches."""
 _USUAL = TriedTraining(1.0, 0.5, 1.0, 1)
@@ -46,7 +46,7 @@ _USUAL = TriedTraining(1.0, 0.5, 1.0, 1)
 
 
 def reproduce(trials: int, seed: int, progress: Progress) -> Reproduction:
-    """Audit the training, and plant its faults.
+    """Audit the training, and the training with planted faults.
 
     Args:
         trials: Trials of real steps on each of two data sets.
@@ -67,8 +67,8 @@ def reproduce(trials: int, seed: int, progress: Progress) -> Reproduction:
     note = f"""# Training by noisy gradients
 
 The law of Gaussian noise on Poisson batches, by integration, in both directions and over all steps;
-the training's own steps on a clip whose gradient is as long as clipping allows, told apart by their
-losses; and the conditions on which the law rests. *Planted* lines are faults, which must be caught.
+the training's own steps on a clip whose gradient is as long as clipping allows, distinguished by
+their losses; and the assumptions of the law. *Planted* lines are faults, which must be caught.
 
 {findings_table(lines)}
 
@@ -78,11 +78,11 @@ losses; and the conditions on which the law rests. *Planted* lines are faults, w
 
 
 def training_faults(trials: int, seed: int) -> Iterator[Result]:
-    """Break private training: clipping, noise, batches, and what a generator is shown.
+    """Yield audits of planted faults: of clipping, noise, batches and a generator's input.
 
     Args:
-        trials: Trials of real steps, on each of two data sets; ten times as many where it is hard
-            to see.
+        trials: Trials of real steps, on each of two data sets; ten times as many for a fault that
+            is hard to detect.
         seed: Seed of the trials.
     """
     for words, tried, parts, times in gradient_faults():
@@ -92,7 +92,7 @@ def training_faults(trials: int, seed: int) -> Iterator[Result]:
 
 
 def gradient_faults() -> Iterator[tuple[str, TriedTraining, Parts, int]]:
-    """Yield faults of gradients, noise and batches, the training and how many times the trials."""
+    """Yield faults of gradients, noise and batches: name, training, parts, factor of the trials."""
 
     def unclipped(own: PrivateTraining) -> PrivateTraining:
         """Return a training with the same noise, and a norm that no gradient reaches."""
@@ -113,7 +113,7 @@ def gradient_faults() -> Iterator[tuple[str, TriedTraining, Parts, int]]:
             self._clipped = together
 
     class InOrder(NoisyGradients):
-        """Batches in a public order, charged as random ones."""
+        """Batches in a public order, accounted as random ones."""
 
         def batches(self, number: int) -> list[Any]:
             clips = len(self._clips)
@@ -122,7 +122,7 @@ def gradient_faults() -> Iterator[tuple[str, TriedTraining, Parts, int]]:
 
     half = Parts(training=lambda own: replace(own, noise=own.noise / 2))
     bare = Parts(training=lambda own: replace(own, noise=own.noise / own.norm))
-    yield "gradients that nobody clips", _USUAL, Parts(training=unclipped), 1
+    yield "gradients that are not clipped", _USUAL, Parts(training=unclipped), 1
     yield "a batch's gradient clipped, not each clip's", _USUAL, Parts(ClippedBatch), 1
     yield "half the noise on gradients", replace(_USUAL, noise=2.0), half, 10
     yield "noise that is not scaled by the norm", replace(_USUAL, norm=4.0), bare, 1
@@ -131,10 +131,10 @@ def gradient_faults() -> Iterator[tuple[str, TriedTraining, Parts, int]]:
 
 
 def broken_laws(seed: int) -> Iterator[Check]:
-    """Break the laws of batches and of noise, which checks of real steps must see."""
+    """Yield checks of real steps under faults of batches and noise, which they must detect."""
 
     class Shuffled(NoisyGradients):
-        """Batches of one size from a shuffled order, accounted as if clips came on their own."""
+        """Batches of one size from a shuffled order, accounted as Poisson samples."""
 
         def batches(self, number: int) -> list[Any]:
             clips = len(self._clips)
@@ -160,7 +160,7 @@ def broken_laws(seed: int) -> Iterator[Check]:
 
 
 def shown_clips(seed: int) -> Check:
-    """Show a generator the clips in each of its steps, beside the noisy gradients."""
+    """Check a generator that sees clips in each of its steps, beside the noisy gradients."""
     gan, moved = SYSTEMS[1], adversaries.decoder_moved
 
     def train(clips: Any, given: int) -> Any:

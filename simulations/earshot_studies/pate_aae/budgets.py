@@ -1,8 +1,8 @@
-"""Conversion of a budget into the noise that training a generator, or labelling its samples, needs.
+"""Conversion of a budget into the noise for training a generator, or for labelling its samples.
 
-All noise is fixed before any data is looked at, and is counted by the noise alone, so the budget
-may be published. The unit of DP-SGD is a clip that is present or absent; that of votes is a teacher
-that is left out (`Unit.PHONE`) or that votes differently (`Unit.REPLACED_PHONE`). Teachers share no
+All noise is fixed before any data is read, and its cost does not depend on data, so the budget may
+be published. The unit of DP-SGD is a clip that is present or absent; the unit of votes is a teacher
+that is left out (`Unit.PHONE`) or votes differently (`Unit.REPLACED_PHONE`). Teachers share no
 clip, so a teacher's ε holds for each of its clips as well.
 """
 
@@ -84,7 +84,7 @@ def labels(
         Gaussian.
 
     Raises:
-        InvalidParametersError: A number is out of range, or the mechanism or unit is another.
+        InvalidParametersError: A number is out of range, or the mechanism or unit is unsupported.
     """
     if mechanism not in MECHANISMS:
         raise InvalidParametersError(
@@ -104,7 +104,7 @@ def pate_gan(
     mechanism: NoisyMax = NoisyMax.LNMAX,
     unit: Unit = Unit.REPLACED_PHONE,
 ) -> float:
-    """Return the noise of votes of "real" or "generated" on samples (Jordon et al., ICLR 2019).
+    """Return the noise on votes for "real" or "generated" (Jordon et al., ICLR 2019).
 
     Two classes are no cheaper than many: a changed vote moves both counts. Arguments and errors are
     those of `labels`; every sample of every iteration is a query.

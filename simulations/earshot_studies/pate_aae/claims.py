@@ -1,4 +1,4 @@
-"""The claimed cost of labels with Laplace noise of scale K/2ε (Yang et al. 2021), and theirs."""
+"""Claimed costs of labels with Laplace noise of scale K/2ε (Yang et al. 2021), and true ones."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from earshot_simulations.auditing.findings import EXACT, Finding, Technique
 from earshot_simulations.auditing.losses import Bracket, outcome_epsilon
 
 SCALE_DELTA, SCALE_TEACHERS = 1e-5, 200
-"""Value of δ and number of teachers for which the scale is printed."""
+"""Value of δ and number of teachers for which the paper states the scale."""
 
 
 def claims() -> Iterator[Finding]:
-    """Compare claims about Laplace noise of scale K/2ε with the real cost of K winners.
+    """Compare claims about Laplace noise of scale K/2ε with the measured cost of K winners.
 
     Yang et al. (Interspeech 2021, section 3.1 and Figure 5) call K labels of that noise
     (ε, 10⁻⁵)-differentially private, whatever K is. For few queries the claim is too small, for
@@ -47,13 +47,13 @@ def scale_of(queries: int, epsilon: float) -> Finding:
 
 
 def added_epsilon(epsilon: float) -> float:
-    """Return 4ε, purely: K times the 2/b of a query, b = K/2ε, by plain addition."""
+    """Return the pure ε by addition: K queries of 2/b each, with b = K/2ε, are 4ε."""
     return 4 * epsilon
 
 
 @functools.lru_cache(maxsize=64)
 def proven_epsilon(queries: int, epsilon: float, delta: float = SCALE_DELTA) -> float:
-    """Return the most that K such answers cost: by addition, or at δ as divergences compose."""
+    """Return an upper bound on ε of K answers: by addition or by composition at δ, if less."""
     event = Pure(2 / printed_scale(epsilon, queries), queries)
     return min(added_epsilon(epsilon), composed([event], delta).epsilon)
 
@@ -62,10 +62,10 @@ def proven_epsilon(queries: int, epsilon: float, delta: float = SCALE_DELTA) -> 
 def measured_epsilon(
     queries: int, epsilon: float, delta: float = SCALE_DELTA, teachers: int = SCALE_TEACHERS
 ) -> Bracket:
-    """Return the least that they cost: one query K times over, two classes, one vote that moves.
+    """Return ε of K answers to the same query, with two classes and one changed vote.
 
-    How often the first class wins is all that K equal queries tell; the worst of the leads that
-    are tried counts, in both directions.
+    The number of times that the first class wins is a sufficient statistic. The result is the
+    largest over several leads, in both directions, and so a lower bound.
 
     Args:
         queries: Number K of queries.
@@ -90,9 +90,9 @@ def measured_epsilon(
 
 
 def wins(lead: float) -> float:
-    """Return how likely a class with this lead wins, the lead in scales of the noise.
+    """Return the probability that a class with this lead wins, in scales of the noise.
 
-    The difference of two Laplace numbers is below −d with probability (2 + d) e^(−d) / 4.
+    The difference of two Laplace variables is below −d with probability (2 + d) e^(−d) / 4.
     """
     other = (2 + abs(lead)) * math.exp(-abs(lead)) / 4
     return 1 - other if lead >= 0 else other

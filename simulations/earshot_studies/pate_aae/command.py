@@ -1,4 +1,4 @@
-"""Commands of private students of spoken digits, and of the training of their generators."""
+"""Commands of the studies of private students of spoken digits, and of generators' training."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def private_digits(
         queries: Number of generated clips that are answered.
         epsilon: Budget ε; may be repeated. The default is the paper's values.
         delta: Budget δ, the same for every ε.
-        processes: Number of processes that train.
+        processes: Number of processes for training.
         work: Folder that keeps cells between runs; by default OUT/work.
         overwrite: Replace these files where --out has them.
     """
@@ -61,7 +61,7 @@ def private_digits(
 def noisy_gradients(
     *, out: Path, trials: int = 100_000, seed: int = 0, overwrite: bool = False
 ) -> None:
-    """Audit generators trained by noisy gradients: what their noise costs, and planted faults.
+    """Audit generators trained by noisy gradients: the cost of their noise, and planted faults.
 
     Args:
         out: New folder for the CSV, the picture and the Markdown note.

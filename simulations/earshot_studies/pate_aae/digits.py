@@ -1,8 +1,8 @@
-"""The small classifier of spoken digits, trained hundreds of times in a row on a few clips each.
+"""A small classifier of spoken digits, trained hundreds of times on a few clips each.
 
-It is a ridge regression on a log-mel picture, with every clip moved in time by a few frames in
-either direction. With nine clips of 1,280 numbers each, it learns best and fastest among the models
-tried.
+It is a ridge regression on log-mel pictures, augmented by shifts of a few frames in either
+direction. On nine clips of 1,280 numbers each, it was the most accurate and the fastest of the
+models tried.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
 SILENCE = -1.0
-"""Value of a picture where nothing was heard, and of frames that a moved clip leaves empty."""
+"""Value of silence in a picture, and of the frames that a moved clip leaves empty."""
 
 TEACHER, STUDENT = 10.0, 100.0
-"""Strengths of regularization for a teacher and for a student, chosen on recordings of a speaker
-who is in no figure: a teacher with nine clips, and a student with 200 clips, some of whose labels
-are wrong because of noise."""
+"""Strengths of regularization for a teacher with nine clips, and for a student with 200 clips and
+some wrong labels, chosen on recordings of a speaker who is in no figure."""
 
 
 class MovedRidge:
-    """A ridge classifier of pictures that may begin a little earlier or later.
+    """A ridge classifier of pictures, trained on versions shifted in time.
 
     Args:
         strength: Strength of regularization, relative to sums over all moved clips.
@@ -42,15 +41,15 @@ class MovedRidge:
         self._only: int | None = None
 
     def fit(self, samples: NDArray[np.floating], labels: NDArray[np.integer]) -> Self:
-        """Learn from pictures.
+        """Train on pictures and their versions shifted in time.
 
         Args:
             samples: Pictures, (samples, frames, bands) in [-1, 1].
             labels: Class numbers, (samples,). If all are the same, that class is the only answer.
 
         Raises:
-            InvalidInputError: There are no pictures, some are not finite or not longer than they
-                are moved, or labels and pictures differ in number.
+            InvalidInputError: There are no pictures, some are not finite or have at most `reach`
+                frames, or labels and pictures differ in number.
         """
         from sklearn.linear_model import RidgeClassifier
 

@@ -1,10 +1,10 @@
 """Fréchet distance of two sets of embeddings, as a measure of generated against real sound.
 
-Each set is taken for a normal law, and the distance is that of Dowson and Landau (Journal of
-Multivariate Analysis, 1982), squared, as Heusel et al. (NeurIPS 2017) use it for images. It says
-how alike two crowds are, not whether any clip is good. A set's covariance is estimated from the set
-itself, so the distance of two sets of one law is above zero, and the more so the smaller they are:
-it has to be read beside that of real sound from real sound, with sets of the same size.
+Each set is modelled as normal, and the distance is that of Dowson and Landau (Journal of
+Multivariate Analysis, 1982), squared, as Heusel et al. (NeurIPS 2017) use it for images. It
+measures how similar two sets are, not how good a clip is. Covariances are estimated, so the
+distance of two sets of one distribution is above zero, and larger for smaller sets: compare it with
+the distance of real sound from real sound, with sets of the same size.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_studies.pate_aae.public_embedding import NOTE
 
 SAMPLES_PER_DIMENSION = 10
-"""Least samples per dimension; with fewer, a covariance is mostly chance."""
+"""Least samples per dimension; with fewer, an estimated covariance is mostly noise."""
 
 
 class TooFewSamplesError(InvalidInputError):
@@ -47,7 +47,7 @@ class Fidelity:
 
 
 def distance(some: Numbers, others: Numbers) -> float:
-    """Return the squared Fréchet distance of the normal laws of two sets.
+    """Return the squared Fréchet distance of normal distributions fitted to two sets.
 
     Args:
         some: First set, (n, dimensions).
@@ -76,7 +76,7 @@ def of_laws(
     other_mean: Numbers,
     other: Numbers,
 ) -> float:
-    """Return ‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal laws.
+    """Return ‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal distributions.
 
     Args:
         mean: Mean μ₁, (dimensions,).
@@ -99,7 +99,7 @@ def fidelity(real: Numbers, generated: Numbers, splits: int = 10, seed: int = 0)
 
     Each split shuffles the real clips and the samples, and compares one half of the clips with the
     other half and with as many samples. Splits share clips, so the intervals reflect the halving
-    only: they say nothing about the distance after another training, which other seeds would show.
+    only, not the variation between trainings.
 
     Args:
         real: Embeddings of real clips, (n, dimensions).

@@ -1,8 +1,7 @@
-"""Training of each generator of spoken digits, and the noise that its share of a budget needs.
+"""Training of each generator of spoken digits, with the noise for its share of a budget.
 
-Sizes, steps and norms were chosen on the public speaker alone. All networks, and the random numbers
-from which a sample is made, are the same for all systems, as in Yang et al. (Interspeech 2021,
-4.2).
+Sizes, steps and norms were chosen on the public speaker alone. All systems have the same networks,
+and the same number of latent numbers, as in Yang et al. (Interspeech 2021, 4.2).
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ class GeneratorRecipes:
 
     Attributes:
         open: Settings of generators that are trained without noise.
-        noisy: Settings of an autoencoder that learns from noisy gradients, with `batch` clips per
-            step on average.
+        noisy: Settings of an autoencoder trained by noisy gradients, with `batch` clips per step on
+            average.
         judged: Settings of a generator whose critic learns from noisy gradients.
         norm: Norm to which gradients are clipped.
         voted: Settings of a generator that learns from votes.
-        teachers: Ensemble of critics that vote.
+        teachers: Ensemble of voting critics.
         start: Settings of the public networks with which the three private generators may start.
         voted_started: Settings of a generator that starts with these and learns from votes.
     """
@@ -60,7 +59,7 @@ class GeneratorRecipes:
 
     @property
     def described(self) -> dict[System, str]:
-        """Descriptions for notes, which also tell apart cells of different recipes."""
+        """Descriptions of the recipes, for notes and as part of the key of kept cells."""
         open = f"{_network(self.open)}, {self.open.steps:,} steps of {self.open.batch} clips"
         noisy, judged = (
             f"{_network(own)}, {own.steps:,} steps of {own.batch} clips on average (Poisson), "
@@ -100,7 +99,7 @@ def _network(settings: GeneratorSettings) -> str:
 
 
 def critics(teachers: int) -> Ensemble:
-    """Return this many critics of PATE-GAN, at least two."""
+    """Return the default ensemble with this many critics, at least two."""
     return replace(_TEACHERS, teachers=max(2, teachers))
 
 
@@ -153,7 +152,7 @@ class _Starts:
 
 
 def _begun(starts: Starts | None, order: TrainingOrder, share: float) -> Start[Any] | None:
-    """Return a system's start, with the share of a step that its noise asks for."""
+    """Return a system's start, with this share of a step."""
     return None if starts is None else replace(starts(order), share=share)
 
 
@@ -213,13 +212,13 @@ def _training(settings: GeneratorSettings, norm: float, order: TrainingOrder) ->
 
 @functools.lru_cache(maxsize=64)
 def _noise(budget: PublicationBudget, clips: int, settings: GeneratorSettings) -> float:
-    """Compute the noise, once for all seeds: it takes seconds."""
+    """Compute the noise; cached, as it takes seconds."""
     return budgets.dp_sgd(budget.epsilon, budget.delta, clips, settings.steps, settings.batch)
 
 
 def _given(order: TrainingOrder) -> PublicationBudget:
     if order.budget is None:
-        raise InvalidParametersError("budget: needed, as this generator meets private clips")
+        raise InvalidParametersError("budget: needed, as this generator trains on private clips")
     return order.budget
 
 

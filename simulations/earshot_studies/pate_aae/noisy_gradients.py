@@ -1,8 +1,9 @@
-"""Private training of generators: the cost of its noisy gradients, and the proof's conditions.
+"""Private training of generators: the cost of its noisy gradients, and the proof's assumptions.
 
-Exactly: the law of the losses of all steps. By trials: real steps, told apart by their losses. And
-checks of what the law rests on: no clip moves a sum by more than the norm, the noise is Gaussian
-and new in every step, batches are Poisson's, and nothing else of the clips gets through.
+The cost is computed exactly from the law of the losses of all steps, and bounded by trials of real
+steps. Checks test the assumptions: no clip moves a sum by more than the norm, the noise is Gaussian
+and new in every step, batches are Poisson samples, and the result depends on clips only through
+noisy gradients.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _LAW_STEPS = 600
 _RATE, _MANY_CLIPS = 0.1, 5000
 """Rate and clips of the batches that are counted."""
 _BLOCK = 20
-"""Steps of which it is counted how often a clip is in their batches."""
+"""Steps of a block, in which each clip's batches are counted."""
 _FIT = 1e-6
 _SINGLE = 1e-5
 """Relative room for the rounding of single precision."""
@@ -55,7 +56,7 @@ _DEVIATIONS = 6.0
 
 @dataclass(frozen=True)
 class RequestedTraining:
-    """A training as it is asked for.
+    """A training given by its budget and size.
 
     Attributes:
         epsilon: Budget ε.
@@ -75,12 +76,12 @@ SETTINGS = (
     RequestedTraining(10.0, 450, 64, 1000),
     RequestedTraining(100.0, 1800, 90, 500),
 )
-"""Spoken digits of four speakers and of one, as generators of the study are trained."""
+"""Trainings on spoken digits of four speakers, and of one."""
 
 
 @dataclass(frozen=True)
 class TriedTraining:
-    """A training whose real steps are tried: little noise, that a few trials show.
+    """A training whose real steps are sampled, with so little noise that few trials suffice.
 
     Attributes:
         noise, rate, norm, steps: Fields of `PrivateTraining`.
@@ -93,7 +94,7 @@ class TriedTraining:
 
     @property
     def words(self) -> str:
-        """Training in words."""
+        """Training as text."""
         return (
             f"noise {self.noise:g}, rate {self.rate:g}, {self.steps} "
             f"step{'s' if self.steps > 1 else ''}, clipped to {self.norm:g}"
@@ -104,7 +105,7 @@ TRIED = (TriedTraining(0.8, 0.5, 1.0, 1), TriedTraining(1.2, 0.3, 0.5, _TRIED_ST
 
 
 def audit_training(trials: int, seed: int) -> Iterator[Result]:
-    """Audit all settings exactly, two by real steps, and the conditions that they rest on.
+    """Audit `SETTINGS` exactly, `TRIED` by real steps, and the assumptions of both.
 
     Args:
         trials: Transcripts of real steps, on each of two data sets.
@@ -148,12 +149,12 @@ def sampled_training(
     """Distinguish transcripts of real steps with and without a clip, by their losses.
 
     Args:
-        words: Training in words.
+        words: Name of the finding.
         tried: Training that is accounted for.
         trials: Trials on each of two data sets.
         seed: Seed of the trials.
         parts: Parts of the training that runs; by default the product's own.
-        there: Share of all clips that are there.
+        there: Share of the clips that are present.
     """
     training = PrivateTraining(tried.noise, tried.rate, tried.norm, tried.steps)
     present = round(there * _CLIPS)
@@ -176,7 +177,7 @@ def sampled_training(
 
 
 def step_law_checks(seed: int, parts: Parts = SOUND) -> Iterator[Check]:
-    """Check the laws of batches and noise, two each, as real steps have them."""
+    """Check the laws of batches and of noise in real steps, two checks each."""
     training = PrivateTraining(1.3, 0.1, 2.0, _LAW_STEPS)
     batches = trainings.batches(training, _CLIPS // 10, seed, parts)
     yield from _batches(batches, training.rate)
@@ -186,7 +187,7 @@ def step_law_checks(seed: int, parts: Parts = SOUND) -> Iterator[Check]:
 
 
 def rate_check(seed: int, parts: Parts = SOUND) -> Check:
-    """Check that clips are sampled as often as is accounted for, no more and no less.
+    """Check that clips are sampled at the rate that is accounted for.
 
     Args:
         seed: Seed of the batches.

@@ -1,9 +1,9 @@
-"""An embedding of pictures of sound that was fitted on public sound alone.
+"""An embedding of pictures of sound that is fitted to public sound alone.
 
-The Fréchet distance of generated to real clips is that of their embeddings. An embedding that had
-met the sensitive clips would carry some of them into every figure that is published; this one never
-meets them. A small network learns to tell public sounds apart, and its last hidden layer, rotated
-and scaled so that public sound has unit covariance, is the embedding.
+The Fréchet distance of generated to real clips is that of their embeddings. An embedding fitted to
+sensitive clips would leak them into every published figure. Here a small network learns to classify
+public sound, and its last hidden layer, rotated and scaled so that public sound has unit
+covariance, is the embedding.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replacement
 
-NOTE = "public embedding: never met the sensitive clips"
+NOTE = "public embedding: not fitted to the sensitive clips"
 """Remark for every page with a distance by such an embedding."""
 
 _VERSION = 1
@@ -37,14 +37,14 @@ _DECAY = 1e-3
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
-    """The settings of fitting an embedding.
+    """Settings of the fit of an embedding.
 
     Attributes:
         dimensions: Dimensions of an embedding, at most the units of the last hidden layer.
         hidden: Units of the two hidden layers.
         copies: Copies of each picture, shifted and made louder or softer at random.
         shift: Largest shift of a copy, in frames.
-        gain: Largest change of a copy's loudness, as a part of the range [-1, 1].
+        gain: Largest change of a copy's loudness, on the scale [-1, 1] of pictures.
         passes: Passes over all copies.
         seed: Seed of weights, copies and order.
 
@@ -120,7 +120,7 @@ def fit(
     labels: Sequence[str],
     settings: EmbeddingSettings | None = None,
 ) -> PublicEmbedding:
-    """Fit an embedding that tells these sounds apart.
+    """Fit an embedding that separates these classes.
 
     Args:
         pictures: Pictures of public sound, (n, frames, bands) in [-1, 1].
@@ -129,7 +129,7 @@ def fit(
 
     Raises:
         InvalidInputError: Pictures or labels are invalid or do not fit, the pictures are fewer
-            than the dimensions, or the sounds are all alike.
+            than the dimensions, or the sounds are too similar.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
@@ -180,7 +180,7 @@ def kept(
     labels: Sequence[str],
     settings: EmbeddingSettings | None = None,
 ) -> PublicEmbedding:
-    """Return what `fit` returns, from a cache if it was fitted on exactly these inputs before.
+    """Return the embedding of `fit`, from a cache if it was fitted to the same inputs before.
 
     Args:
         folder: Folder of the cache; created if it does not exist.
@@ -189,7 +189,7 @@ def kept(
         settings: Settings, as for `fit`.
 
     Raises:
-        InvalidInputError: The pictures or labels do not serve, as for `fit`.
+        InvalidInputError: The pictures or labels are invalid; see `fit`.
     """
     chosen = settings or EmbeddingSettings()
     path = folder / f"embedding-{_key(pictures, labels, chosen)}.npz"
@@ -218,7 +218,7 @@ def _flat(pictures: NDArray[np.float64]) -> NDArray[np.float64]:
 def _copy(
     pictures: NDArray[np.float64], settings: EmbeddingSettings, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Shift each picture in time and make it louder or softer; silent places stay silent."""
+    """Shift each picture in time and make it louder or softer, except for silence."""
     moves = generator.integers(-settings.shift, settings.shift + 1, len(pictures))
     gains = generator.uniform(-settings.gain, settings.gain, len(pictures))
     moved = np.stack(
@@ -244,7 +244,7 @@ def _whitening(layer: NDArray[np.float64], dimensions: int) -> NDArray[np.float6
     values, vectors = values[::-1][:dimensions], vectors[:, ::-1][:, :dimensions]
     if not values[-1] > 1e-9 * values[0]:
         raise InvalidInputError(
-            f"public sounds are too much alike for an embedding of {dimensions} dimensions: give "
+            f"public sounds are too similar for an embedding of {dimensions} dimensions: give "
             "more of them, or use fewer dimensions"
         )
     # An eigenvector's sign depends on the linear algebra library; fix it.

@@ -1,8 +1,8 @@
-"""Bounds on the labels that Laplace noise of scale K/2ε leaves right: Figure 5 of Yang et al.
+"""Bounds on right labels under Laplace noise of scale K/2ε: Figure 5 of Yang et al.
 
-The best possible votes are those of teachers that all agree and are right. The share of
-these labels that noise leaves right is known exactly, and the accuracy of a student that learns
-from them is bounded, without any sound.
+The best possible votes are unanimous and right. For these, the share of labels that are still right
+under noise is computed exactly, and the accuracy of a student of them is bounded, without any
+sound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TEACHERS, WORDS = 200, 35
 
 
 def right_labels(teachers: int, classes: int, scale: float) -> float:
-    """Return the share of right labels of teachers who all vote for the right class.
+    """Return the share of right labels if all teachers vote for the right class.
 
     It is ∫ f(x) F(x + n/b)^(m−1) dx, with density f and distribution function F of Laplace noise of
     scale 1, computed in parts: the winner's noise beyond −n/b and beyond 0 in closed form, and
@@ -29,10 +29,11 @@ def right_labels(teachers: int, classes: int, scale: float) -> float:
         scale: Scale of the noise on every count, in votes (b).
 
     Returns:
-        A share from 1/m, where the noise drowns everything, to 1.
+        A share from 1/m, for infinite noise, to 1.
 
     Raises:
-        InvalidParametersError: There are no teachers, fewer than two classes, or no scale.
+        InvalidParametersError: There are no teachers, fewer than two classes, or the scale is not
+            positive.
     """
     from scipy.integrate import quad
 
@@ -58,16 +59,16 @@ def printed_right_labels(epsilon: float, queries: int) -> float:
 
 
 def most_accuracy(epsilon: float, queries: int, words: int = WORDS) -> float:
-    """Bound the accuracy of a student, however cleanly the generated clips fall into words.
+    """Bound the accuracy of a student, even if generated clips separate perfectly by word.
 
-    Clips of one word, told from others without an error, share n = ⌈K/m⌉ noisy labels. Each label
-    has the law P_c if its word is c: it is right with probability p, and otherwise any other word,
-    all equally likely. Whoever guesses a word from n of them is right with probability 1/m + TV at
-    most. TV is the distance from the labels' law P_c to n uniform draws of words, with
-    TV ≤ √(n · KL / 2) (Pinsker) and TV ≤ 1 − 1/m.
+    Clips of one word then share n = ⌈K/m⌉ noisy labels. Each label has the law P_c if its word is
+    c: it is right with probability p, and otherwise any other word, all equally likely. A guess of
+    the word from n labels is right with probability at most 1/m + TV. TV is the distance from the
+    labels' law P_c to n uniform draws of words, with TV ≤ √(n · KL / 2) (Pinsker) and
+    TV ≤ 1 − 1/m.
 
     Args:
-        epsilon: Budget ε after which the scale K/2ε is named.
+        epsilon: Budget ε in the scale K/2ε.
         queries: Number of queries (K), at least one for every word.
         words: Number of words (m).
 
@@ -85,13 +86,13 @@ def most_accuracy(epsilon: float, queries: int, words: int = WORDS) -> float:
 
 
 def best_accuracy(epsilon: float, words: int = WORDS, most_labels: int = 300) -> float:
-    """Bound the accuracy of a student whatever the number of queries is.
+    """Bound the accuracy of a student for any number of queries, up to `most_labels` of a word.
 
     Some word has ⌈K/m⌉ labels, and noise grows with K: the fewest queries with this many labels of
     a word have the highest bound.
 
     Args:
-        epsilon: Budget ε after which the scale K/2ε is named.
+        epsilon: Budget ε in the scale K/2ε.
         words: Number of words (m).
         most_labels: Most labels of a word that are tried.
     """

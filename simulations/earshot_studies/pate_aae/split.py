@@ -1,7 +1,7 @@
-"""Split of a data set: one speaker is public, the others are private, and some takes are tests.
+"""Split of a data set: one speaker is public, the others are private, and some takes are for tests.
 
-Every choice is made on the public speaker. Private speakers train teachers or private generators,
-and are tested on once, with other takes.
+Every choice is made on the public speaker. Clips of private speakers train teachers or private
+generators; their other takes are used for tests, once.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Sounds:
 
     Attributes:
         pictures: Pictures, float32 (sounds, frames, bands) in [-1, 1].
-        names: Name of each sound, in words.
+        names: Name of each sound.
     """
 
     pictures: NDArray[np.float32]
@@ -162,7 +162,7 @@ def _clips(
     found: Dataset, cache: Path | None, progress: Progress, settings: SpectrogramSettings
 ) -> LabelledClips:
     sounds = waveforms(found, cache, progress, settings.rate).all()
-    # A clip is one digit: of the few that last longer than a second, the first one counts.
+    # A clip is one digit: of the few that last longer, only the first second is used.
     seconds = np.stack([audio.windows(sound, settings.rate, settings.rate)[0] for sound in sounds])
     labels = np.array([found.labels.index(str(clip.label)) for clip in found.clips])
     return LabelledClips(log_mel(seconds, settings), labels)

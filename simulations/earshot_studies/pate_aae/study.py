@@ -1,8 +1,8 @@
-"""Private students of spoken digits: every generator under every budget with every seed, once.
+"""Private students of spoken digits: measurements of every generator, budget and seed.
 
 A cell holds the results of one trained generator under one budget: the distance of its samples from
-real clips, and the accuracy of students that learned from answers about them. Cells are kept, so a
-killed study continues with the next one.
+real clips, and the accuracy of students trained on answers about them. Cells are kept, so that an
+interrupted study can be resumed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class StudySize:
             checks.epsilon("epsilon", epsilon)
 
     def check(self, clips: int) -> None:
-        """Refuse sizes that this few private clips do not allow.
+        """Check the sizes against the number of private clips.
 
         Raises:
             InvalidParametersError: There are fewer clips than teachers, or δ is so large that a
@@ -105,7 +105,7 @@ class ClipStudy:
         embedding: Embedding in which distances are measured.
         size: Amount of training and of queries.
         makers: Makers of the generators.
-        recipes: Recipe of each generator, in words; every recipe has cells of its own.
+        recipes: Recipe of each generator, as text; part of the key of its cells.
         folder: Folder that keeps cells.
         progress: Callback for progress.
 
@@ -132,7 +132,7 @@ class ClipStudy:
     def cells(self, system: System, seed: int) -> list[Cell]:
         """Return the measurements of a system under every budget.
 
-        A generator that spends nothing is the same under all of them, and is trained once.
+        A generator that spends no budget is trained once for all of them.
         """
         if not system.spends:
             name = self._name(system, None, seed)
@@ -200,16 +200,16 @@ class ClipStudy:
         votes: NDArray[np.float64],
         seed: int,
     ) -> Cell:
-        """Train and score students that learn from answers about the same clips, with every noise.
+        """Train and score students on answers about the same clips, with every noise.
 
-        The printed scale counts only the cost of the labels, so it gets the whole ε.
+        The printed scale is for the cost of the labels alone, so it gets the whole ε.
         """
         agreed = votes.argmax(axis=1)
         found: Cell = {"labels_epsilon": labels.epsilon, "agreement": float(_share(votes).mean())}
         for place, noise in enumerate(AnswerNoise):
             budget = whole if noise is AnswerNoise.PRINTED else labels
             size = scale(noise, budget.epsilon, budget.delta, len(votes))
-            # The same noise numbers for every system and budget: comparisons are paired.
+            # The same random numbers for every system and budget: comparisons are paired.
             winners = answered(noise, votes, size, _generator(seed, _NOISE, place))
             taught = LabelledClips(queries, winners)
             found |= {
@@ -258,7 +258,7 @@ class ClipStudy:
 
     @cached_property
     def _ensembles(self) -> dict[int, ClipTeachers]:
-        """Ensemble of the last seed; training others again is cheaper than keeping all."""
+        """Ensemble of the last seed; retraining is cheaper than keeping all."""
         return {}
 
     def _kept(self, name: str, make: Callable[[], list[Cell]]) -> list[Cell]:
@@ -274,7 +274,7 @@ class ClipStudy:
 
     @cached_property
     def _cells(self) -> Path:
-        """Folder of cells of these clips and sizes; others have another folder."""
+        """Folder of cells, named by a hash of these clips and sizes."""
         split, size = self.split, self.size
         parts = (split.public, split.validation, split.private, split.test)
         arrays = [array for part in parts for array in (part.pictures, part.labels)]

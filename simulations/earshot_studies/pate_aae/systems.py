@@ -22,7 +22,7 @@ class System(enum.StrEnum):
     PRINTED = "AAE, as printed"
     """Adversarial autoencoder of the private clips themselves, which is not private."""
     PUBLIC = "AAE, public"
-    """Adversarial autoencoder of the public speaker alone, which costs nobody anything."""
+    """Adversarial autoencoder of the public speaker alone, at no privacy cost."""
     PRIVATE = "AAE, DP-SGD"
     """Adversarial autoencoder of the private clips, by noisy gradients."""
     PATE_GAN = "PATE-GAN"
@@ -30,7 +30,7 @@ class System(enum.StrEnum):
     DP_GAN = "DP-GAN"
     """GAN whose critic learns from the private clips by noisy gradients."""
     PUBLIC_GAN = "GAN, public"
-    """GAN of the public speaker alone: the start of GANs, which costs nobody anything."""
+    """GAN of the public speaker alone, at no privacy cost: the start of GANs."""
     STARTED_PRIVATE = "AAE, DP-SGD, from a public start"
     """Autoencoder that continues from one of the public speaker, beside that speaker's clips."""
     STARTED_PATE_GAN = "PATE-GAN, from a public start"
@@ -40,7 +40,7 @@ class System(enum.StrEnum):
 
     @property
     def spends(self) -> bool:
-        """Whether the generator needs a part of the budget."""
+        """Whether the generator spends a part of the budget."""
         return self not in (System.PRINTED, System.PUBLIC, System.PUBLIC_GAN)
 
     @property
@@ -71,12 +71,12 @@ class PublicationBudget:
 def shares(
     system: System, whole: PublicationBudget
 ) -> tuple[PublicationBudget | None, PublicationBudget]:
-    """Return the budget of the generator, None if it spends nothing, and that of the labels."""
+    """Return the budgets of the generator, None if it spends nothing, and of the labels."""
     return (whole.half, whole.half) if system.spends else (None, whole)
 
 
 class SampleSource(Protocol):
-    """A trained generator, asked for nothing but samples."""
+    """A trained generator of samples."""
 
     def samples(self, count: int, seed: int) -> NDArray[np.float32]:
         """Return generated pictures, float32 (count, frames, bands) in [-1, 1]."""
@@ -87,10 +87,10 @@ class TrainingOrder:
     """The inputs of a generator's training.
 
     Attributes:
-        split: All clips; the system decides which of them the generator may meet.
+        split: All clips; the system determines those that the generator is trained on.
         budget: Budget of the training; None if the system spends nothing.
         seed: Seed of all randomness.
-        checkpoint: File from which a killed training continues.
+        checkpoint: File from which an interrupted training continues.
         progress: Callback for progress.
     """
 

@@ -63,7 +63,7 @@ class Measurements(NamedTuple):
 
     Attributes:
         cells: Cells of every system, budget and seed.
-        references: Accuracy that is reached without generated clips, for every seed.
+        references: Accuracies without generated clips, for every seed.
         table: Means of the cells over seeds.
     """
 
@@ -121,7 +121,7 @@ _PAIRS = (
     (System.PRIVATE, System.DP_GAN),
     (System.PATE_GAN, System.DP_GAN),
 )
-"""Pairs of systems, the first of which is said to be ahead."""
+"""Pairs of systems, the first of which is claimed to be ahead."""
 _BY_START = (
     (System.STARTED_PRIVATE, System.PRIVATE),
     (System.STARTED_PATE_GAN, System.PATE_GAN),
@@ -190,8 +190,8 @@ half. *From a public start*, which the paper does not have, continues from netwo
 
 {_recipes(study)}
 
-The AAE *as printed* has fitted every private clip: whatever its labels cost, **it is not private**.
-It is shown beside their figures and must not be published.
+The AAE *as printed* is fitted to every private clip: **it is not private**, whatever its labels
+cost. It is shown for comparison with their figures and must not be published.
 
 ## Who is ahead
 
@@ -199,8 +199,8 @@ It is shown beside their figures and must not be published.
 
 {claims_table(ahead, "Yang et al.", OTHER_SOUND)}
 
-*Accuracy* is that of students taught by GNMax within the whole budget. Differences are paired by
-seed, with 95 % intervals over seeds; theirs come from other sound in another embedding.
+*Accuracy* is that of students of GNMax within the whole budget. Differences are paired by seed,
+with 95 % intervals over seeds; theirs come from other sound in another embedding.
 
 ## Does a public start help?
 
@@ -225,12 +225,12 @@ from 30.2 to 24.0.
 
 {_accuracies(found)}
 
-*As printed* is Laplace noise of scale K/2ε for the whole ε. *No noise* takes the votes as they are.
+*As printed* is Laplace noise of scale K/2ε for the whole ε. *No noise* uses the exact votes.
 Theirs at ε = 100: {", ".join(f"{name} {each:.2f} %" for name, each in ACCURACY.items())}.
 
 {_chance(found, len(split.classes))}
 
-## What a scale of K/2ε gives
+## Privacy and accuracy at a scale of K/2ε
 
 {_scales(study)}
 
@@ -239,7 +239,7 @@ where K is large. *At least* is measured: one query of two classes, K times, wit
 several leads.
 
 If all {TEACHERS} teachers were right about {WORDS} words, this share of the labels would be right
-at that scale, and a student would be right at most as often as the last column says:
+at that scale, and a student's accuracy would be at most that of the last column:
 
 {_figure_5()}
 
@@ -248,10 +248,10 @@ their Figure 5 cannot come from this noise.
 
 ## Why they differ
 
-- Their teachers learn from an encoder that has fitted the private clips, so one clip may move all
-  votes, and no ε holds for the whole.
+- Their teachers use an encoder that is fitted to the private clips, so one clip may move all votes,
+  and no ε holds for the whole.
 - {len(split.private):,} clips are few: at ε = 0.5 the noise of DP-SGD is many times a batch's
-  gradient, while their 105,829 clips would bear it.
+  gradient, while their 105,829 clips would suffice.
 - All seeds share one test set. Its standard error, {100 * (0.25 / len(split.test)) ** 0.5:.1f}
   points at 50 %, is not part of any interval.
 - Distances are measured by an experimenter, with the private clips ({NOTE}).
@@ -461,7 +461,7 @@ def _draw(
         axis.axhline(0.1, color="black", linewidth=0.5)
         axis.set_ylim(0, 1)
         axis.set_title(f"accuracy of students, K = {size.queries}\n{words}")
-    # Below the line of a model that is trained on all data.
+    # Below the line of the model trained on all data.
     gaussian.legend(fontsize=7, handlelength=4, loc="upper left", bbox_to_anchor=(0, 0.96))
     _grid(below, samples)
     figure.savefig(path, dpi=100)
@@ -471,7 +471,7 @@ def _curves(axis: Any, table: Sequence[Row], name: str) -> None:
     for place, system in enumerate(System):
         rows = [row for row in table if row["system"] == system]
         rows.sort(key=lambda row: float(row["epsilon"]))
-        # A little beside each other, so that intervals can be told apart.
+        # Shifted a little, so that intervals do not overlap.
         at = [float(row["epsilon"]) * 1.06 ** (place - 4) for row in rows]
         curve(
             axis, at, rows, name, marker="o", markersize=4, capsize=3, color=_COLOURS[system],
@@ -514,7 +514,7 @@ def opened(
     makers: Makers | None = None,
     recipes: Mapping[System, str] | None = None,
 ) -> ClipStudy:
-    """Open the study of a folder's digits, and refuse at once whatever can be refused.
+    """Open the study of a folder's digits; invalid inputs are refused before any training.
 
     Args:
         data: Folder that holds `fsdd` and `free_sounds`.
@@ -523,7 +523,7 @@ def opened(
         progress: Callback for progress.
         speaker: Public speaker; None for the first by name.
         makers: Makers of the generators; None for those of `pate_aae.makers`.
-        recipes: Recipe of each generator, in words; needed with other makers.
+        recipes: Recipe of each generator, as text; needed with other makers.
 
     Raises:
         DatasetError, InvalidInputError, InvalidParametersError: `open_split` or `ClipStudy` refuses
@@ -546,7 +546,7 @@ def reproduce(study: ClipStudy, seeds: int, processes: int = 1) -> Reproduction:
     Args:
         study: Study to measure.
         seeds: Number of repetitions, each with its own teachers, generators and noise.
-        processes: Number of processes that train.
+        processes: Number of processes for training.
 
     Raises:
         InvalidParametersError: There are no seeds or processes, or more processes than this machine
@@ -595,7 +595,7 @@ def _part(study: ClipStudy, seed: int, systems: tuple[System, ...]) -> int:
 
 
 def _embedding(data: Path, split: Split, work: Path, progress: Progress) -> PublicEmbedding:
-    """Fit the embedding on public sound and on the public speaker's digits."""
+    """Fit the embedding to public sound and to the public speaker's digits."""
     sounds = open_sounds(data, work / "sound", progress)
     digits = [f"digit {split.classes[label]}" for label in split.public.labels]
     pictures = np.concatenate([sounds.pictures, split.public.pictures])

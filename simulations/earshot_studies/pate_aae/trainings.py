@@ -1,11 +1,11 @@
-"""Real private trainings, recorded: their noisy sums of gradients, and all that follows from them.
+"""Recordings of real private trainings, for audits of their noisy gradients.
 
-The steps are those of `generators.private_training`, with its batches, clipping and noise. For
-single steps the loss is ours: its gradient is ten times the clip, which tells the most. Each clip
-has a pixel of its own, so one step is one trial for each of many clips; empty ones are missing.
-Whole trainings of generators get their noisy gradients from `NoisyGradients.at`, and all else of a
-generator must follow from these: they are noted in a training on some clips and handed to a
-training on others, so that whatever of the clips gets past them makes the two generators differ.
+The steps are those of `generators.private_training`, with its batches, clipping and noise. Audits
+of single steps use a loss whose gradient is ten times the clip, so that clipping always applies.
+Each clip has its own pixel, so one step is one trial for each of many clips; an empty clip is an
+absent one. Whole trainings of generators may depend on clips only through `NoisyGradients.at`. To
+test this, its results are recorded in a training on some clips and replayed in a training on
+others: any other dependence makes the two generators differ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from earshot_studies.pate_aae.generators.randomness import Randomness, secret_of
 from earshot_studies.pate_aae.generators.settings import GeneratorSettings
 
 STEEP = 10.0
-"""Factor by which gradients are longer than a clip of one full pixel."""
+"""Norm of the gradient of a clip of one full pixel."""
 SHAPE = (6, 5)
 STEPS = 3
 _NO_NOISE = 1e-12
@@ -72,9 +72,9 @@ class Steps:
     """Traces of many clips in some steps of real trainings.
 
     Attributes:
-        there: Values at the pixels of clips that are in the data, (trials, steps), in norms that
-            gradients are clipped to.
-        missing: Values at pixels of clips that are not.
+        there: Values at the pixels of clips that are in the data, (trials, steps), in multiples of
+            the clipping norm.
+        missing: Values at pixels of clips that are not in the data, likewise.
     """
 
     there: Numbers
@@ -90,12 +90,12 @@ def steep(moving: Any, clip: Any, draws: Any, still: Any, settings: GeneratorSet
 def steps(
     training: PrivateTraining, clips: int, there: int, trials: int, seed: int, parts: Parts = SOUND
 ) -> Steps:
-    """Run the steps of trainings, some of whose clips are there and the others empty.
+    """Run the steps of trainings in which some clips are present and the others empty.
 
     Args:
         training: Training to audit.
         clips: Clips of each training.
-        there: Clips that are not empty, at most half.
+        there: Number of clips that are not empty, at most half.
         trials: Trials on each of two neighbours, at least.
         seed: Seed of the trainings.
         parts: Parts of the training.
@@ -114,7 +114,7 @@ def steps(
 
 
 def transcript(training: PrivateTraining, clips: Clips, seed: int, parts: Parts = SOUND) -> Numbers:
-    """Return all noisy sums of one training, (steps, pixels), in norms of clipped gradients."""
+    """Return all noisy sums of one training, (steps, pixels), in multiples of the norm."""
     gradients = parts.of(training, clips, seed)
     moving = np.zeros(clips.shape[1:], dtype=np.float32)
     expected = training.rate * len(clips)
@@ -126,7 +126,7 @@ def transcript(training: PrivateTraining, clips: Clips, seed: int, parts: Parts 
 
 
 def batches(training: PrivateTraining, clips: int, seed: int, parts: Parts = SOUND) -> Numbers:
-    """Return which clips were in the batch of each step, 0 or 1, (steps, clips)."""
+    """Return whether each clip is in the batch of each step, 0 or 1, (steps, clips)."""
     gradients = parts.of(training, np.zeros((clips, 1, 1), np.float32), seed)
     found = np.zeros((training.steps, clips))
     for number in range(training.steps):
@@ -145,8 +145,8 @@ class PrivateSystem:
     """A private training of a generator.
 
     Attributes:
-        name: Name in words.
-        module: Module in which its noisy gradients are found.
+        name: Name of the system.
+        module: Module that looks up `NoisyGradients`.
         train: Function from clips and a seed to a generator.
     """
 
@@ -172,9 +172,9 @@ SYSTEMS = (
 
 
 def longest_gradient(system: PrivateSystem, seed: int) -> float:
-    """Return the longest part of a clip in a sum of gradients, over steps of a real training.
+    """Return the largest norm of a clip's part in a sum of gradients, over steps of a training.
 
-    Each clip is alone in its batch, and there is hardly any noise.
+    Each clip is alone in its batch, with almost no noise.
     """
     longest = 0.0
 
@@ -199,7 +199,7 @@ def longest_gradient(system: PrivateSystem, seed: int) -> float:
 
 
 def depends_on_noisy_gradients_alone(system: PrivateSystem, seed: int) -> bool:
-    """Return whether a generator follows from noisy gradients, and from nothing else of clips."""
+    """Return whether a generator depends on clips only through noisy gradients."""
     gradients: list[Any] = []
 
     class Noting(NoisyGradients):
@@ -221,7 +221,7 @@ def depends_on_noisy_gradients_alone(system: PrivateSystem, seed: int) -> bool:
 
 
 def _clips(seed: int) -> Clips:
-    """Return some clips at random, and some that no sound is."""
+    """Return random clips, and constant ones."""
     generator = np.random.default_rng(seed)
     rows = generator.uniform(-1, 1, (9, *SHAPE)).astype(np.float32)
     rows[0], rows[1], rows[2] = 1.0, -1.0, 0.0
@@ -230,7 +230,7 @@ def _clips(seed: int) -> Clips:
 
 @contextlib.contextmanager
 def _noise_of_numpy() -> Iterator[None]:
-    """Draw noise that takes seconds less to compile; real noise is seen in real steps."""
+    """Replace JAX's noise, which takes seconds to compile; `transcript` has the real one."""
     generator = np.random.default_rng(0)
 
     def noised(total: Any, key: Any, deviation: float, expected: float) -> Any:

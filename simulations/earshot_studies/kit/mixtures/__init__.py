@@ -1,4 +1,4 @@
-"""Several sounds at once: seconds of real sound, mixed, and ensembles that name the labels in them.
+"""Mixtures of several sounds in one second, and ensembles of taggers for them.
 
-Mixtures for teachers, for queries and for tests are made of different recordings.
+Mixtures for teachers, queries and tests are made of different recordings.
 """

@@ -1,7 +1,7 @@
 """Features of mixtures, made once and kept: for teachers, validation, queries and tests.
 
-Public parts (encoder, statistics of the spectrum, their scale) are fitted on nothing that a teacher
-holds.
+The public parts (encoder, statistics of the spectrum, their scale) are fitted without teachers'
+data.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Size:
     Attributes:
         teachers: Number of teachers.
         mixtures: Mixtures of a teacher.
-        recordings: Recordings of each label that a teacher mixes from; whole ones, so that the
-            number of teachers that a recording serves is known.
+        recordings: Recordings of each label that a teacher mixes from. They are dealt whole, so
+            that the number of teachers that share one is known.
         validation, queries, test: Mixtures for thresholds, for the ensemble, and for students.
     """
 
@@ -82,7 +82,8 @@ class Mixtures:
         labels: Names of the labels.
         teachers: Mixtures of each teacher, (teachers, mixtures, …).
         validation, queries, test: Mixtures of other recordings each.
-        served: Teachers that the most used recording of each label serves, int64 (labels,).
+        served: Number of teachers that share the most used recording of each label, int64
+            (labels,).
     """
 
     labels: tuple[str, ...]
@@ -96,7 +97,7 @@ class Mixtures:
 def dealt(
     sources: Sources, teachers: int, recordings: int, generator: np.random.Generator
 ) -> tuple[list[list[NDArray[np.int64]]], NDArray[np.int64]]:
-    """Deal recordings to teachers, each as rarely as possible, and return the teachers' seconds.
+    """Deal recordings to teachers as evenly as possible, and return the teachers' seconds.
 
     Args:
         sources: All sound.
@@ -105,7 +106,8 @@ def dealt(
         generator: Generator that deals the recordings.
 
     Returns:
-        Seconds by teacher and label, and by label the most teachers that a recording serves.
+        Indices of seconds by teacher and label, and by label the most teachers that share a
+        recording.
 
     Raises:
         InvalidInputError: A label has no recordings.
@@ -131,8 +133,8 @@ def features(
 ) -> NDArray[np.float32]:
     """Return an embedding and the mean of each log-mel band, float32 (mixtures, dimensions + 64).
 
-    An embedding tells one sound from another; the bands still tell several sounds apart where each
-    lies in other bands.
+    The embedding separates single sounds; the bands also separate mixed ones that lie in different
+    bands.
     """
     rows = []
     for start in range(0, len(sound), _BATCH):

@@ -1,4 +1,4 @@
-"""Teachers that name all labels that they hear in a mixture: linear heads on public features."""
+"""Teachers that tag all labels in a mixture: linear heads on public features."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _GRID = np.linspace(0.02, 0.9, 45)
 class Aim(StrEnum):
     """Criterion for which thresholds of labels are chosen, on validation mixtures.
 
-    For `F1`, teachers name about as many labels as there are, and agree with one another; for
-    `BALANCED` accuracy they name rare labels at the least suspicion, and disagree.
+    With `F1`, teachers name about as many labels as there are, and mostly agree. With `BALANCED`
+    accuracy they name rare labels even at low probabilities, and disagree.
     """
 
     F1 = "F1"
@@ -36,7 +36,7 @@ class Heads:
 
     Attributes:
         weights: Weights, float64 (…, features, labels).
-        biases: Biases, float64 (…, labels), −∞ for a label that was never met.
+        biases: Biases, float64 (…, labels), −∞ for a label in no training row and ∞ for one in all.
     """
 
     weights: NDArray[np.float64]
@@ -98,7 +98,7 @@ def trained_teachers(teachers: Part, penalty: float = PENALTY) -> Heads:
 def thresholds(
     probabilities: NDArray[np.float64], truth: NDArray[np.int8], aim: Aim
 ) -> NDArray[np.float64]:
-    """Return, for each label, the probability above which teachers name it, the best on validation.
+    """Return, for each label, the probability above which teachers best name it, on validation.
 
     Args:
         probabilities: Probabilities, (teachers, rows, labels), or (rows, labels) of one classifier.

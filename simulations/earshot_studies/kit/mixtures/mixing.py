@@ -1,4 +1,4 @@
-"""Mixtures of one to three seconds of sound at once, and the labels in them."""
+"""Mixtures of one to three sounds in one second, and their labels."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class MixingRecipe:
     """The way in which sounds are mixed.
 
     Attributes:
-        counts: Probabilities of one, two, three, … labels; their mean is 1.52, as in Pascal VOC
-            (Table 13 of the paper, whose few mixtures of more than three count as three).
-        tail: Exponent by which a label's chance falls with its rank, in proportion to rank^−tail; 0
-            for equal chances.
-        spread: Most decibels by which a sound is louder or softer than the one before.
-        least_noise, most_noise: Decibels by which the background is below the mixture.
+        counts: Probabilities of one, two, three, … labels. By default about those of Pascal VOC
+            (Dziedzic et al. 2023, Table 13, mean 1.52), with more than three counted as three.
+        tail: Exponent of a label's chance, rank^−tail; 0 for equal chances.
+        spread: Maximum decibels by which a sound is above or below `LEVEL` before mixing.
+        least_noise, most_noise: Decibels by which the background is below the mixture, drawn
+            uniformly between them.
     """
 
     counts: tuple[float, ...] = (0.61, 0.28, 0.11)
@@ -48,7 +48,7 @@ class MixingRecipe:
 
     @property
     def mean(self) -> float:
-        """Labels of a mixture, on average."""
+        """Mean number of labels of a mixture."""
         return sum(number * chance for number, chance in enumerate(self.counts, start=1))
 
 
@@ -119,7 +119,7 @@ def drawn_labels(
     chance = np.arange(1, labels + 1, dtype=np.float64) ** -recipe.tail * there
     sizes = 1 + generator.choice(len(recipe.counts), count, p=recipe.counts)
     with np.errstate(divide="ignore"):
-        # The largest log p + Gumbel noise are a draw without replacement in proportion to p.
+        # The largest log p + Gumbel noise sample without replacement in proportion to p.
         keys = np.log(chance) + generator.gumbel(size=(count, labels))
     ranks = np.argsort(np.argsort(-keys, axis=1), axis=1)
     return (ranks < sizes[:, None]).astype(np.int8)

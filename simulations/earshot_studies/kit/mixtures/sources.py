@@ -1,4 +1,4 @@
-"""Seconds of real sound for mixtures, each on the side that it may be mixed for."""
+"""Seconds of real sound for mixtures, split by their use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import NARROW
 
 BACKGROUND = -1
-"""Label of sound that lies behind a mixture and has no name."""
+"""Label of background sound, which has no name."""
 
 
 class Side(IntEnum):
@@ -38,8 +38,7 @@ class MixtureSeconds:
         label: Index into `labels`, or `BACKGROUND`, int64 (seconds,).
         side: Value of `Side`, int64 (seconds,).
         recording: Number of the recording of each second, int64 (seconds,).
-        labels: Names of the labels, environments and digits by turns, so that the first few are of
-            both.
+        labels: Names of the labels, alternating between environments and digits.
     """
 
     label: NDArray[np.int64]
@@ -62,7 +61,7 @@ class MixtureSeconds:
         if bare:
             raise InvalidInputError(
                 f"no sound of {', '.join(bare)} is left for {side.name.lower()}: environments need "
-                "recordings in folds 1 to 4, digits takes 0 to 20 and more"
+                "recordings in folds 1 to 4, digits need takes 0 to 20 or more"
             )
         return found
 
@@ -91,8 +90,8 @@ def open_sources(
     """Read the environments, digits and backgrounds of a folder.
 
     Environments: folds 1 and 2 are for teachers, except every eighth recording of a class, which is
-    for validation; fold 3 is for queries, fold 4 for tests. Digits: takes 0 to 4, the official test
-    set, are for tests, 5 to 14 for queries, 15 to 19 for validation, all others for teachers.
+    for validation; fold 3 is for queries, all others for tests. Digits: takes 0 to 4, the official
+    test set, are for tests, 5 to 14 for queries, 15 to 19 for validation, all others for teachers.
     Backgrounds are distributed file by file.
 
     Args:
@@ -126,7 +125,7 @@ def open_sources(
 
 
 def _by_turns(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
-    """Return one of each in turn, then the rest of the longer."""
+    """Alternate between both, then append the rest of the longer one."""
     both = [name for pair in zip(first, second, strict=False) for name in pair]
     shorter = min(len(first), len(second))
     return (*both, *first[shorter:], *second[shorter:])

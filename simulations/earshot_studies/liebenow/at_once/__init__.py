@@ -1,1 +1,1 @@
-"""Phases computed for all phones at once, for the studies that choose the default settings."""
+"""Phases vectorized over all phones, for the studies that choose default settings."""

@@ -1,8 +1,8 @@
-"""A discovery phase over all phones at once, for studies of thousands of phases.
+"""A discovery phase vectorized over all phones, for studies of thousands of phases.
 
-The server's side is the product's. The phones' inputs are computed for all of them together, and
-are the same numbers that each computes for itself, as tests check. The noise of all shares is drawn
-as one, which has the same law. Nothing is encrypted.
+The server's side is the product's. The phones' inputs equal those that each phone computes, as
+tests check. The noise of all shares is drawn in one step from the distribution of their sum.
+Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _AT_ONCE = 2_000
 
 
 def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> Discovered:
-    """Return the publication of a phase.
+    """Run a discovery phase and return its publication.
 
     Args:
-        parameters: Parameters of the phase, for as many phones as were heard.
+        parameters: Parameters of the phase, for as many phones as `heard` has.
         heard: Recordings of its phones.
         seed: Seed of the noise, and of the phones that vanish and when, as in `earshot simulate`.
     """
-    heard = heard._replace(points=sphere_grid(heard.points))  # as phones sort them
+    heard = heard._replace(points=sphere_grid(heard.points))  # as on phones
     state = DiscoveryPhase(phase=bytes(16), parameters=parameters, step="", deadline=0.0)
     vanishing = draw_dropouts(parameters, seed)
     generator = np.random.default_rng([seed, 0xC])

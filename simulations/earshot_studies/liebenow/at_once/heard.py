@@ -1,4 +1,4 @@
-"""Recordings of all phones of a population, in one piece, for studies of many phases."""
+"""Recordings of all phones of a population in joint arrays, for studies of many phases."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HeardByAll(NamedTuple):
 
     @classmethod
     def of(cls, population: Population, attack: Attack | None = None) -> Self:
-        """Return what all phones of a prepared population hold, as an attack leaves it."""
+        """Return all recordings of a prepared population, as changed by an attack."""
         heard = [population.recordings(phone) for phone in range(population.phones)]
         if attack is not None:
             heard = [attack.heard(phone, recordings) for phone, recordings in enumerate(heard)]

@@ -1,10 +1,9 @@
-"""A learning phase over all phones at once, for studies of thousands of phases.
+"""A learning phase vectorized over all phones, for studies of thousands of phases.
 
-The server's side is the product's. The phones' publications and votes are computed for all of them
-together, and are the same numbers that each computes for itself, except for the draws of the noise,
-as tests check. The noise of a phone's sums, thousands of grid steps wide, is rounded normal or
-Laplace noise here, and that of all shares of a vote is drawn as one, which has the same law.
-Nothing is encrypted.
+The server's side is the product's. The phones' publications and votes equal those that each phone
+computes, except for the draws of the noise, as tests check. The noise of a phone's sums, thousands
+of grid steps wide, is rounded normal or Laplace noise here. The noise of all shares of a vote is
+drawn in one step from the distribution of their sum. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def learn(
     """Run a learning phase and return its publication.
 
     Args:
-        parameters: Parameters of the phase, for as many phones as were heard.
+        parameters: Parameters of the phase, for as many phones as `heard` has.
         heard: Recordings of its phones.
         seed: Seed of the noise, and of the phones that vanish and when, as in `earshot simulate`.
         discovery: Method that finds global centroids.
@@ -165,7 +164,7 @@ def _nearest(
         rows = slice(first, first + _AT_ONCE)
         own, some = centroids[owners[rows]].astype(np.float64), points[rows].astype(np.float64)
         if spherical:
-            # On the grid of `geometry.nearest`, so that inner products are exact there and here.
+            # On the grid of `geometry.nearest`, so that inner products are exact in both.
             flat = np.rint(unit_rows(own.reshape(-1, own.shape[2])) * 2.0**24).reshape(own.shape)
             some = np.rint(unit_rows(some) * 2.0**24)
             distances = -np.matmul(flat, some[:, :, None])[:, :, 0]
@@ -226,7 +225,7 @@ def _laplace(scale: float, shape: tuple[int, ...], generator: np.random.Generato
 
 
 def _drawn(law: Any, like: Whole, generator: np.random.Generator) -> Whole:
-    """Draw the noise of all shares of a vote, by its exact law."""
+    """Draw the total noise of all shares of a vote from its exact distribution."""
     assert isinstance(law, DiscreteLaplaceNoise)  # noqa: S101 - votes have no other
     stop = -math.expm1(-1 / law.scale)
     one, other = (generator.negative_binomial(law.order, stop, like.shape) for _ in range(2))

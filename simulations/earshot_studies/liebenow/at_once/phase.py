@@ -1,4 +1,4 @@
-"""The figures of a phase, computed for all phones at once: a measure for large sweeps."""
+"""A measure for large sweeps: the figures of a phase vectorized over all phones."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ from earshot_studies.liebenow.at_once.heard import HeardByAll
 from earshot_studies.liebenow.at_once.learners import learn
 
 MOVED = "moved"
-"""Name of a figure beside those of `sweeps.phase`: the number of cells that stood clear of the
-noise."""
+"""Name of the figure for the number of cells that were clear of the noise."""
 
 CELLS_ALONE = "cell_ari"
-"""Name of the figure that asks what cells find without any label (`PlaceScores.cell_ari`)."""
+"""Name of the figure for cells without any labels (`PlaceScores.cell_ari`)."""
 
 UNKNOWN = "unknown"
-"""Name of the figure that asks how much held-out sound the radius refuses."""
+"""Name of the figure for held-out recordings beyond the radius (`PlaceScores.unknown`)."""
 
 _HEARS = (*HEARD, "labelled", "dimensions", "discovery", "jobs", "adversary")
 """Settings that affect the phones' inputs."""
@@ -54,8 +53,8 @@ def at_once(settings: Settings) -> Figures:
     """Measure one simulated phase of either route.
 
     Raises:
-        InvalidParametersError: The settings cannot be simulated, or ask for a selection or for
-            several runs of a phone's clustering that cannot be simulated at once.
+        InvalidParametersError: The settings cannot be simulated, or have a selection or several
+            runs of a phone's clustering, which `learn` does not support.
     """
     settings.check()
     heard = _hear(settings)
@@ -84,7 +83,7 @@ def at_once(settings: Settings) -> Figures:
 
 
 def _hear(settings: Settings) -> _Heard:
-    """Return the phones' projected recordings; phases that share all of these reuse the newest."""
+    """Return the phones' projected recordings; cached for the last settings that affect them."""
     chosen = {name: value for name, value in vars(settings).items() if name in _HEARS}
     return _prepared(Settings(**chosen))
 

@@ -1,1 +1,1 @@
-"""Muschiol (2021) on available sound: mixtures of mel powers, ensembles of taggers, students."""
+"""Mixtures of mel powers, and ensembles of taggers, in place of those of Muschiol (2021)."""

@@ -1,4 +1,4 @@
-"""Probabilities that each teacher of an ensemble of taggers gives for mixtures, kept on the disk.
+"""Outputs of the teachers of an ensemble of taggers, kept on disk.
 
 Teachers learn from disjoint mixtures of the same recordings: a vote protects a mixture, but not a
 recording. All ensembles of a seed share one pool, so fewer teachers have more mixtures each, and
@@ -80,7 +80,7 @@ def prepared(
     *,
     first: int | None = None,
 ) -> EnsembleScores:
-    """Train an ensemble and ask it, or read its output from the cache.
+    """Train an ensemble and compute its output, or read that from the cache.
 
     An interruption loses the teachers that are being trained, one to fifty in each process; the
     next call continues with all others.
@@ -90,9 +90,9 @@ def prepared(
         teachers: Number of teachers; 1 for a baseline that learns from all mixtures.
         seed: Seed of mixtures and teachers.
         teaching: Training of each teacher.
-        processes: Processes that train; the result does not depend on their number.
+        processes: Number of processes for training; the result does not depend on it.
         progress: Callback after each teacher, or each fifty linear ones.
-        first: Number of teachers to train, and no others; all by default.
+        first: Train only this many first teachers; all by default.
 
     Raises:
         InvalidParametersError: A teacher would have fewer than ten mixtures, or the study's
@@ -103,9 +103,8 @@ def prepared(
     checks.whole("teachers", teachers)
     if study.size.mixtures < FEWEST * teachers:
         raise InvalidParametersError(
-            f"teachers={teachers}: an ensemble larger than its {study.size.mixtures:,} mixtures "
-            f"allow; each teacher needs {FEWEST} of its own, so there can be at most "
-            f"{study.size.mixtures // FEWEST}"
+            f"teachers={teachers}: too many for {study.size.mixtures:,} mixtures; each teacher "
+            f"needs {FEWEST} of its own, so there can be at most {study.size.mixtures // FEWEST}"
         )
     trained = teachers if first is None else checks.whole("first", first, 1, teachers)
     path = _place(study, teachers, seed, teaching, first)
@@ -135,7 +134,7 @@ def _place(
 
 @dataclass(frozen=True)
 class _Ensemble:
-    """An ensemble in training, with a file for each few teachers, each complete or missing."""
+    """An ensemble in training, with a file, complete or missing, for each few teachers."""
 
     study: TaggerStudy
     teachers: int
@@ -144,7 +143,7 @@ class _Ensemble:
     folder: Path
 
     def train(self, teachers: int, processes: int, progress: Progress) -> None:
-        """Train this many first teachers, except those that were kept."""
+        """Train this many first teachers, except those already kept."""
         material(self.study, self.seed)  # reports invalid sound early, and caches powers
         at_once = _AT_ONCE[self.teaching.kind]
         due = [
@@ -180,7 +179,7 @@ class _Ensemble:
 
 @lru_cache(maxsize=1)
 def _school(study: TaggerStudy, seed: int, teaching: Teaching) -> School:
-    """Return the school of a seed, in which one process trains many teachers."""
+    """Return the school of a seed; cached, as a process trains many teachers in it."""
     return School(material(study, seed), teaching)
 
 

@@ -39,7 +39,7 @@ class FeatureScale:
 
 @dataclass(frozen=True)
 class LinearTagger:
-    """Logistic regressions, one per label; a label that was never met is never named.
+    """Logistic regressions, one per label; a label without examples is never named.
 
     Attributes:
         heads: Heads of the labels.

@@ -3,7 +3,7 @@
 Unrelated sounds add up in power, so a mixture is a few numbers: its seconds, and the level of each.
 Tens of thousands of them fit in memory where their spectra would not. `kit.mixtures.mixing.mix`
 adds up waveforms instead, for encoders that take nothing else: there the level of a background
-depends on how the sounds before it interfere, and no list of gains is known before they are added.
+depends on how the sounds interfere, so gains are known only after they are added.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from earshot_studies.kit.mixtures.sources import BACKGROUND, Side
 from earshot_studies.muschiol.taggers.powers import Powers
 
 LONG_TAIL = MixingRecipe(counts=(0.25, 0.5, 0.25), tail=0.8, least_noise=10.0, most_noise=0.0)
-"""Recipe of one to three labels, two on average, with a label's chance by its rank^−0.8, and a
-background that is as loud as all of them or up to 10 dB softer."""
+"""Recipe of one to three labels, two on average, with chances rank^−0.8, and a background as loud
+as all of them or up to 10 dB softer."""
 
 _NOBODY = -1
 """Placeholder for a missing second."""
@@ -27,7 +27,7 @@ _NOBODY = -1
 
 @dataclass(frozen=True)
 class DrawnMixtures:
-    """Some mixtures, as they were drawn.
+    """Mixtures as they were drawn.
 
     Attributes:
         powers: Powers of the seconds.

@@ -1,7 +1,6 @@
-"""Thousands of phones as teachers: each learns from its few mixtures, all at once.
+"""Thousands of phones as teachers, each trained on a few mixtures, many in one step.
 
-The model is a ridge regression on statistics of bands, in closed form, so that no phone has to be
-trained separately.
+The model is a ridge regression on statistics of bands, in closed form.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _AT_ONCE = 100
 
 @dataclass(frozen=True)
 class PhoneOutputs:
-    """The output of phones, and the mixtures that they are asked about.
+    """The output of phones, and the mixtures of the other sides.
 
     Attributes:
         probabilities: Probabilities of each phone on queries, float32 (phones, queries, labels) in
@@ -47,13 +46,13 @@ def crowd(
     ridge: float = RIDGE,
     progress: Progress = silent,
 ) -> PhoneOutputs:
-    """Teach all phones, each on its share of the pool, and ask them.
+    """Train every phone on its share of the pool, and compute their outputs.
 
     Args:
         material: Material whose validation mixtures are public and give features their scale.
-        phones: Number of phones; each has as many mixtures as the others.
+        phones: Number of phones, all with equally many mixtures.
         ridge: Ridge; see `RIDGE`.
-        progress: Callback that receives the number of phones that have learned.
+        progress: Callback that receives the number of trained phones.
 
     Raises:
         InvalidParametersError: A phone would have fewer than two mixtures.
@@ -84,7 +83,7 @@ def crowd(
 
 
 def ballots(probabilities: NDArray[np.floating], most: int) -> NDArray[np.int8]:
-    """Cast a whole vote for each of a phone's likeliest labels; the first among equal ones.
+    """Cast a whole vote for each of a phone's likeliest labels; ties go to the first labels.
 
     Args:
         probabilities: Probabilities, (phones, queries, labels).
@@ -109,13 +108,13 @@ def answers(
 ) -> NDArray[np.float64]:
     """Return each phone's probability of each label, by ridge regressions on 0 and 1, clipped.
 
-    ŷ = ȳ + (K − 1k̄ᵀ)(G + ridge)⁻¹(Y − ȳ) with all features centred at the phone's mean: a phone
-    never names a label that it never met.
+    ŷ = ȳ + QXᵀ(XXᵀ + ridge · I)⁻¹(Y − ȳ) with features X and queries Q centred at the phone's mean.
+    A label of none of a phone's mixtures has probability 0.
 
     Args:
         features: Features of each phone's mixtures, (phones, mixtures, features).
         truth: Labels of the mixtures, 0 or 1 or a share, (phones, mixtures, labels).
-        asked: Features of the mixtures that phones are asked about, (rows, features).
+        asked: Features of the queries, (rows, features).
         ridge: Ridge; see `RIDGE`.
 
     Returns:

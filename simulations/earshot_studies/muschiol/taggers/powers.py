@@ -85,7 +85,7 @@ def open_powers(
 
 
 def _check(sources: Sources) -> None:
-    """Refuse labels with a single recording, which would stand for it instead of a label."""
+    """Refuse labels with a single recording: taggers would learn the recording, not the label."""
     for side in Side:
         sources.at(side)
     single = [
@@ -96,12 +96,12 @@ def _check(sources: Sources) -> None:
     if single:
         raise InvalidInputError(
             f"only one recording of {', '.join(single)} is left for teachers: a label needs at "
-            "least two, or its name would stand for that recording"
+            "least two, or taggers learn the recording instead"
         )
 
 
 def contents(data: Path) -> str:
-    """Return a digest of all files of sound: their places, sizes and modification times."""
+    """Return a SHA-256 of the paths, sizes and modification times of all files of sound."""
     found = hashlib.sha256()
     for path in sorted(data.glob("*/**/*")):
         if path.is_file() and path.parts[len(data.parts)] in ("esc10", "fsdd", "free_sounds"):

@@ -1,4 +1,4 @@
-"""A school that trains taggers of one kind one after another, teachers and students alike."""
+"""Training of taggers, both teachers and students."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Teaching:
 
     Attributes:
         kind: Kind of the taggers.
-        steps: Most batches.
+        steps: Maximum number of batches.
         mixup: Whether clips are mixed with each other.
         balanced: Whether labels take turns in batches.
         weighted: Whether the loss has the weights of Definition 13.
@@ -69,7 +69,7 @@ NETWORKS = Teaching()
 
 
 class School:
-    """A trainer of taggers, which also asks them about all mixtures that are not the teachers'.
+    """A trainer of taggers that also computes their outputs for the mixtures of the other sides.
 
     Args:
         material: Material whose validation mixtures stop training early, and give features their
@@ -126,7 +126,7 @@ class School:
 @lru_cache(maxsize=8)
 def _workshop(shape: tuple[int, int], labels: tuple[str, ...], teaching: Teaching) -> Workshop:
     """Build a network once in each process, as building takes longer than training."""
-    # As many processes train as there are cores.
+    # Processes train in parallel, so one thread each.
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
     from earshot_studies.muschiol.tagging.mixup import Mixup

@@ -1,4 +1,4 @@
-"""The mixtures of a study of taggers: for teachers, for thresholds, for students and for tests."""
+"""The mixtures of a study of taggers, for teachers, validation, queries and tests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from earshot_studies.muschiol.taggers.powers import open_powers
 from earshot_studies.muschiol.tagging.mel_power import MelSettings
 
 HEARD = MelSettings(8000, 512, 256, 32, 1.0)
-"""Spectrum that taggers of a study hear: 32 frames of 32 bands; more made none better and took
-twice as long."""
+"""Spectrum of the taggers' input: 32 frames of 32 bands; larger ones gained nothing and took twice
+as long."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Material:
 
     Attributes:
         labels: Names of the labels.
-        pool: Mixtures of all teachers together, in no order.
+        pool: Mixtures of all teachers together, in random order.
         validation, queries, test: Mixtures of the other sides.
     """
 
@@ -57,9 +57,9 @@ class Material:
     test: DrawnMixtures
 
     def teacher(self, number: int, of: int) -> DrawnMixtures:
-        """Return the mixtures of one of several teachers.
+        """Return the mixtures of one teacher of several.
 
-        They are that teacher's alone, and numbers of mixtures differ by at most one.
+        Teachers share no mixture, and their numbers of mixtures differ by at most one.
         """
         return self.pool.rows(np.arange(number, len(self.pool), of))
 
@@ -73,7 +73,7 @@ class TaggerStudy:
         cache: Folder of all cached files.
         size: Numbers of mixtures.
         recipe: Recipe by which sounds are mixed.
-        mel: Spectrum that taggers hear.
+        mel: Spectrum of the taggers' input.
     """
 
     data: Path
@@ -109,5 +109,5 @@ class TaggerStudy:
 
 @lru_cache(maxsize=1)
 def material(study: TaggerStudy, seed: int) -> Material:
-    """Return `TaggerStudy.material`, with a cache of the last result."""
+    """Return `TaggerStudy.material`, and cache the last result."""
     return study.material(seed)

@@ -1,4 +1,4 @@
-"""Balanced batches (Muschiol 2021, section 4.4.2): the order in which examples come.
+"""Balanced batches (Muschiol 2021, section 4.4.2): the order of examples.
 
 Labels take turns in a shuffled cycle, and so do the examples of each label. Rare labels come as
 often as frequent ones, except that examples of one label may have others too.
@@ -13,7 +13,7 @@ from earshot_protocol.errors import InvalidInputError
 
 
 class Cycle:
-    """A cycle through a list, shuffled anew each time; by itself, the order without balance.
+    """A cycle through a list, reshuffled each time; used alone, the order without balance.
 
     Args:
         places: Places to go through, at least one.
@@ -41,8 +41,8 @@ class Cycle:
 class Balanced:
     """A cycle through the labels, and through the examples of each.
 
-    Examples without any label count as those of one label more: Muschiol has none, but an ensemble
-    may answer "none of these", and a student must learn that too.
+    Examples without any label form a group of their own: Muschiol has none, but an ensemble may
+    name no label, and a student must learn that too.
 
     Args:
         present: Labels of each example, bool (examples, labels).

@@ -1,4 +1,4 @@
-"""Clips to learn from, whose faults are reported before hours of work."""
+"""Training clips, validated before hours of training."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Examples:
 
     @classmethod
     def of_power(cls, power: NDArray[np.floating]) -> Examples:
-        """Return clips about which nothing is known, as if there were no labels."""
+        """Return clips without labels, targets of shape (clips, 0)."""
         return cls.of(power, np.zeros((len(power), 0)))
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class Examples:
         if labels and not len(self.power):
             raise InvalidInputError("no clips: at least one is needed")
         _check_power(self.power)
-        # In this form, the check refuses not-a-number too.
+        # In this form, the check also refuses NaN.
         if not ((self.targets >= 0) & (self.targets <= 1)).all():
             raise InvalidInputError("targets: must be from 0 to 1")
 

@@ -1,4 +1,4 @@
-"""Weights of the loss, for labels that are rare and for those that are learned badly."""
+"""Weights of the loss, for rare labels and for badly learned ones."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 def positive_weights(targets: NDArray[np.floating]) -> NDArray[np.float32]:
     """Return the p of Definition 13 of Muschiol (2021), float32 (labels,), each from ½ to 1.
 
-    It is negatives over positives, through a sigmoid, as it would otherwise be unbounded: above
-    10,000 for some labels of AudioSet. A label without positives has weight 1, which multiplies
-    nothing.
+    p is the sigmoid of negatives over positives; the ratio itself is unbounded, above 10,000 for
+    some labels of AudioSet. A label without positives has weight 1, which has no effect.
 
     Args:
         targets: Targets, (clips, labels); a clip has a label if its target is above 0.
@@ -30,8 +29,9 @@ def example_weights(
 ) -> NDArray[np.float32]:
     """Return adaptive weights (section 5.1.3): examples of badly learned labels count for more.
 
-    Muschiol gives no formula, and found no gain. Here an example weighs 1 − AP, on average over its
-    labels, AP being their average precision on validation; 1 is the mean over all examples.
+    Muschiol gives no formula, and found no gain. Here an example's weight is the mean of 1 − AP
+    over its labels, with AP their average precision on validation, scaled to a mean of 1 over all
+    examples.
 
     Args:
         present: Labels of each example, bool (examples, labels).

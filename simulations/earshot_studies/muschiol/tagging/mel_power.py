@@ -1,6 +1,6 @@
 """Mel power spectra, the input of taggers.
 
-They are kept as powers, not as logarithms: the power of two sounds at once is, on average, the sum
+They are kept as powers, not as logarithms: the power of simultaneous sounds is, on average, the sum
 of their powers, so mixtures can be made of spectra that were computed once per source.
 """
 

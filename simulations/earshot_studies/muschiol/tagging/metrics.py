@@ -1,9 +1,8 @@
-"""Measures of names of several labels, those of Muschiol (2021), section 2.1.2.
+"""Metrics of multi-label tagging (Muschiol 2021, section 2.1.2).
 
 A macro mean is over the labels that are in some of the clips and not in all: for the others recall,
-average precision and area have no meaning. A label that is never named has a precision of 0 by
-convention (`ZERO_DIVISION`), which pulls the macro mean down; the number of such labels is given
-beside it.
+average precision and area are undefined. A label that is never named has a precision of 0 by
+convention (`ZERO_DIVISION`), which lowers the macro mean; the number of such labels is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class TaggingScores:
         never_named: Measured labels that are never named.
         measured: Labels of the macro means.
         left_out: Labels that are in no clip, or in every one.
-        zero_division: Value that stands for 0/0.
+        zero_division: Value used for 0/0.
     """
 
     macro_precision: float
@@ -72,7 +71,7 @@ def scores(
     if said.shape != there.shape or not np.isin(said, (0, 1)).all():
         raise InvalidInputError(f"named of shape {said.shape}: must be 0 or 1, {there.shape}")
     said = said.astype(bool)
-    # scikit-learn takes a single column for two classes; twice the same has the same mean.
+    # scikit-learn takes a single column as binary; repeating it keeps the macro mean.
     columns = np.resize(usable, max(2, len(usable)))
     macro = _three(there[:, columns], said[:, columns], "macro")
     micro = _three(there.ravel(), said.ravel(), "binary")
@@ -99,7 +98,7 @@ def scores(
 def average_precisions(
     truth: NDArray[np.integer], probabilities: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    """Return the average precision of each label, float64 (labels,); NaN where it has no meaning.
+    """Return the average precision of each label, float64 (labels,); NaN where undefined.
 
     Raises:
         InvalidInputError: The input is one that `scores` refuses.
@@ -121,7 +120,7 @@ def average_precisions(
 def _three(
     there: NDArray[np.bool_], said: NDArray[np.bool_], average: str
 ) -> tuple[float, float, float]:
-    """Return precision, recall and F1: of yes and no, (names,), or the mean over columns."""
+    """Return precision, recall and F1: binary, (names,), or the mean over columns."""
     from sklearn.metrics import precision_recall_fscore_support
 
     found = precision_recall_fscore_support(

@@ -1,9 +1,9 @@
 """Mixup of list neighbours (Muschiol 2021, section 4.4.3): twice as many clips to learn from.
 
 All clips are put in a random order, and as many mixtures are added: each clip mixed with its
-neighbour, x = β·x₁ + (1 − β)·x₂, with targets mixed in the same way. The law of β is not given
-there; a symmetric Beta is usual, Beta(1, 1) without further knowledge (Zhang et al. 2018). Mel
-power is mixed, as two sounds at once add up in power; Muschiol mixes logarithms.
+neighbour, x = β·x₁ + (1 − β)·x₂, with targets mixed in the same way. Muschiol does not give the
+distribution of β; a symmetric Beta is usual, here Beta(1, 1) by default (Zhang et al. 2018). Mel
+power is mixed, as simultaneous sounds add up in power; Muschiol mixes logarithms.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Mixup:
     """Settings of the mixture of clips.
 
     Attributes:
-        concentration: Parameter a of Beta(a, a), the law of β.
+        concentration: Parameter a of Beta(a, a), the distribution of β.
     """
 
     concentration: float = 1.0
@@ -40,7 +40,7 @@ class ClipPairs:
     """Pairs of clips that examples are made of.
 
     Attributes:
-        first, second: Places of clips, int64 (examples,); the same place twice for an unmixed clip.
+        first, second: Indices of clips, int64 (examples,), equal for an unmixed clip.
     """
 
     first: NDArray[np.int64]
@@ -50,7 +50,7 @@ class ClipPairs:
         return len(self.first)
 
     def present(self, targets: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """Return which labels an example has at any share, bool (examples, labels).
+        """Return the labels that an example has at any share, bool (examples, labels).
 
         Args:
             targets: Targets of the clips, (clips, labels).

@@ -1,4 +1,4 @@
-"""The network that names what sounds, small enough to train on one core.
+"""The network of taggers, small enough to train on one core.
 
 Table 4.2 of Muschiol (2021) has ResNets and VGGs that start from weights of ImageNet, which are not
 available here.
@@ -51,7 +51,7 @@ def build(shape: tuple[int, int], labels: int) -> keras.Model:
 
 
 def _halved(signal: Any, filters: int, size: int) -> Any:
-    """Add a convolution without a bias, as a normalization follows; padded alike on both sides."""
+    """Add a convolution, equally padded, without a bias as a normalization follows."""
     signal = layers.ZeroPadding2D(size // 2)(signal)
     signal = layers.Conv2D(filters, size, 2, use_bias=False, kernel_initializer="he_normal")(signal)
     return layers.ReLU()(layers.BatchNormalization(momentum=_MOMENTUM, epsilon=_EPSILON)(signal))

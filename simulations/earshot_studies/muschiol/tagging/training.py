@@ -1,4 +1,4 @@
-"""Training of taggers, one after another with one graph.
+"""Training of taggers, one after another with a shared graph.
 
 Building a network takes longer than training it on 150 clips, so a `Workshop` builds it once.
 """
@@ -68,7 +68,7 @@ class Tagger:
     """A trained network: weights, and the workshop that can run them.
 
     Attributes:
-        labels: Names of the labels that its numbers stand for.
+        labels: Names of the labels, in the order of the outputs.
         weights: Weights of the network, in Keras's order.
         history: Step and mAP of each validation; empty without validation.
         workshop: Workshop that runs the network.
@@ -92,7 +92,7 @@ class Tagger:
 
 
 class Workshop:
-    """A workshop that trains taggers of one shape, one after another.
+    """Trainer of taggers of one shape, one after another.
 
     Args:
         shape: Frames and bands of a clip.
@@ -101,7 +101,7 @@ class Workshop:
 
     Attributes:
         shape, labels, settings: Values as given.
-        model: Network, with the weights that were last needed.
+        model: Network, with the weights that were used last.
 
     Raises:
         InvalidParametersError: The spectrum is too small for the network.
@@ -132,12 +132,12 @@ class Workshop:
         """Train a tagger from new random weights.
 
         The weights with the best mAP on validation are kept; without validation, the last. With
-        validation, weights that are no longer finite end the training with the best weights before:
-        a teacher whose clips cause that must not end what all teachers publish.
+        validation, outputs that are no longer finite end the training with the best weights so far,
+        so that one teacher's clips do not stop the whole ensemble.
 
         Args:
-            examples: Examples to learn from; labels that none of them has are learned as absent.
-            validation: Other clips, on which nothing is reported, with targets of 0 or 1.
+            examples: Training examples; labels that none of them has are learned as absent.
+            validation: Clips for early stopping, never for reported scores, with targets 0 or 1.
             seed: Seed of weights, order, mixup and dropout.
 
         Raises:
@@ -191,7 +191,7 @@ class Workshop:
         return Tagger(self.labels, kept, tuple(history), self)
 
     def probabilities(self, weights: Weights, power: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Return a tagger's probabilities for clips, see `Tagger.probabilities`."""
+        """Return a tagger's probabilities for clips; see `Tagger.probabilities`."""
         self.restore(weights)
         clips = Examples.of_power(power)
         clips.check(self.shape, 0)
@@ -201,7 +201,7 @@ class Workshop:
         """Put weights into the network.
 
         Raises:
-            InvalidInputError: The weights are those of another network.
+            InvalidInputError: The weights belong to another network.
         """
         variables = self.model.weights
         if [array.shape for array in weights] != [tuple(each.shape) for each in variables]:
@@ -211,7 +211,7 @@ class Workshop:
 
     @cached_property
     def _optimizer(self) -> Any:
-        """Optimizer, made when something is trained: it takes twice the memory of the network."""
+        """Optimizer, built on first use: it takes twice the memory of the network."""
         optimizer = keras.optimizers.Adam(self.settings.rate)
         optimizer.build(self.model.trainable_variables)
         return optimizer
@@ -252,7 +252,7 @@ class Workshop:
     def _steps(
         self, power: Any, targets: Any, weights: Any, first: Any, second: Any, shares: Any, own: Any
     ) -> Any:
-        """Train for one step per row of `first` and what follows it, and return the last loss."""
+        """Train for one step per row of `first` to `own`, and return the last loss."""
         variables, loss = self.model.trainable_variables, tf.constant(0.0)
         for step in tf.range(tf.shape(first)[0]):
             share = shares[step]

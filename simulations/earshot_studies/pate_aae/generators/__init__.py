@@ -1,1 +1,1 @@
-"""Generators of sound: its spectrograms and back, networks, private training, published files."""
+"""Generators of sound: spectrograms, networks, training with and without privacy, checkpoints."""

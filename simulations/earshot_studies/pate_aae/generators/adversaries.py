@@ -1,7 +1,7 @@
-"""Generator and critic (Goodfellow et al. 2014), which the systems without an encoder share.
+"""Generator and critic (Goodfellow et al. 2014), shared by the systems without an encoder.
 
-The generator is the autoencoder's decoder, the critic has the encoder's trunk, and both learn as in
-an autoencoder, so that systems differ in how they learn and in nothing else.
+The generator is the autoencoder's decoder and the critic has the encoder's trunk, so that systems
+differ only in how they learn.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from earshot_studies.pate_aae.generators.start import Start, begun
 from earshot_studies.pate_aae.generators.steps import averaged
 
 _MOMENTUM = 0.5
-"""Adam's first momentum; games are steadier with little of it (Radford et al. 2016)."""
+"""Adam's first momentum; a low one stabilizes adversarial training (Radford et al. 2016)."""
 
 
 class Networks(NamedTuple):
-    """Networks that learn."""
+    """Networks in training."""
 
     decoder: Decoder
     critic: SampleCritic
@@ -77,7 +77,7 @@ def started(
 def _memories(
     decoder: Decoder, critic: SampleCritic, settings: GeneratorSettings
 ) -> tuple[Any, Any]:
-    """Return the state of both optimizers; one program for all trainings, as attacks train many."""
+    """Return the initial state of both optimizers, compiled once for all trainings."""
     return decoder_optimizer(settings).init(decoder), critic_optimizer(settings).init(critic)
 
 
@@ -105,7 +105,7 @@ def draws(
         count: Number of clips, and of samples.
         shape: Frames and bands of a clip.
         settings: Settings of the training.
-        left: Share of the training that is left, from 1 down to 0.
+        left: Remaining share of the training, from 1 down to 0.
     """
     deviation = np.float32(settings.jitter * left)
     noise = [deviation * smooth(generator, count, shape) for _ in range(2)]
@@ -115,10 +115,10 @@ def draws(
 def smooth(generator: np.random.Generator, count: int, shape: Shape) -> Any:
     """Draw random fields of few waves, of deviation 1 on average over a clip: (count, *shape).
 
-    Noise on the critics' input steadies games (Sønderby et al. 2017), and where teachers vote it is
-    what a student learns most from: samples alone say nothing about directions in which no sample
-    lies. White noise has a direction for each of a thousand numbers, and votes are few; clips
-    differ in slow waves.
+    Noise on the critics' input stabilizes training (Sønderby et al. 2017). A student of teachers'
+    votes needs it: samples alone carry no information about directions in which no sample lies.
+    White noise has a direction for each of a thousand numbers, but votes are few, and clips differ
+    in slow waves.
     """
     frames, bands = (_cosines(side) for side in shape)
     waves = generator.standard_normal((count, len(frames), len(bands)), np.float32)

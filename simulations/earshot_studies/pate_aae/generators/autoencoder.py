@@ -1,10 +1,10 @@
 """Adversarial autoencoders (Makhzani et al. 2015), the generator of Yang et al. (Interspeech 2021).
 
-An encoder draws a latent vector for a clip, a decoder makes the clip again from it, and a critic
+An encoder draws a latent vector for a clip, a decoder reconstructs the clip from it, and a critic
 learns to tell encoded vectors from draws of N(0, I), which the encoder learns to prevent. After
-that, the decoder makes samples from draws of N(0, I).
+training, the decoder makes samples from draws of N(0, I).
 
-Nothing here is private: the decoder has fitted every clip. Yang et al. (section 3.2) train it in
+Nothing here is private: the decoder is fitted to every clip. Yang et al. (section 3.2) train it
 this way on the sensitive recordings, whatever the budget of their labels; `private_autoencoder`
 does not.
 """
@@ -54,7 +54,13 @@ class AutoencoderState(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Random draws for one clip's losses, each (latent,)."""
+    """Random draws for one clip's losses, each (latent,).
+
+    Attributes:
+        encoding: Normal draw for the latent vector.
+        losing: Uniform draw for the dropout of latent numbers.
+        prior: Draw of N(0, I) for the critic.
+    """
 
     encoding: Any
     losing: Any
@@ -70,15 +76,15 @@ def train_autoencoder(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Generator:
-    """Train a generator on clips that need no protection, or that get none.
+    """Train a generator without privacy.
 
     Args:
         clips: Clips, (clips, frames, bands) in [−1, 1].
         settings: Settings of networks and training.
-        origin: `PUBLIC` if everybody may hear the clips, otherwise `NOT_PRIVATE`.
+        origin: `PUBLIC` if the clips are public, otherwise `NOT_PRIVATE`.
         seed: Seed for all randomness.
         progress: Callback for the number of steps done.
-        checkpoint: File from which a killed training continues; it is removed afterwards.
+        checkpoint: File from which an interrupted training continues; it is removed afterwards.
 
     Raises:
         InvalidInputError: Clips are invalid (see `clips.checked_clips`), or a checkpoint is damaged
@@ -100,7 +106,7 @@ def start_autoencoder(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Start[AutoencoderNetworks]:
-    """Train all networks of a generator; a private training may start with them if they are public.
+    """Train all networks of a generator; if public, a private training may start with them.
 
     Arguments and errors are those of `train_autoencoder`.
     """
@@ -172,9 +178,10 @@ def loss(
 ) -> jax.Array:
     """Return the loss of one clip, a scalar.
 
-    It is the sum of three losses, none of which moves another's networks: squared errors of the
-    reconstruction, which move encoder and decoder; the encoder's, that the critic takes its vector
-    for a draw of N(0, I); and the critic's binary cross-entropy on the vector and on a fresh draw.
+    It is the sum of three losses: squared errors of the reconstruction, with gradients for encoder
+    and decoder; the encoder's cross-entropy against the critic, with gradients for the encoder
+    alone; and the critic's binary cross-entropy on the vector and on a fresh draw of N(0, I), with
+    gradients for the critic alone.
 
     Args:
         networks: All networks.

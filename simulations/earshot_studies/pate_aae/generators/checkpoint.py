@@ -1,12 +1,12 @@
-"""Checkpoints from which a killed training continues, redoing lost steps bit by bit.
+"""Checkpoints from which an interrupted training continues, repeating lost steps bit by bit.
 
 The file holds the training's secret, from which all its noise is drawn, and weights between steps.
 Both are as sensitive as the clips: the file is readable by its owner alone (0600) and is removed
-when the training is done. The same noise drawn again for other clips would give both away by their
-difference, so another training is refused.
+when the training is done. The same noise on other clips would reveal both by their difference, so
+another training is refused.
 
-Nothing in the file is code, and nothing in it is larger than stated: before a number is read, the
-file must have the length that follows from its header and the reader's expectation.
+The file holds no code. Before any number is read, its length must follow from its header and the
+expected arrays.
 
     magic (8 bytes) · length of the header (4, little-endian) · header · arrays · SHA-256 of all
 """
@@ -83,14 +83,14 @@ class Checkpoint:
         return jax.tree.map(jax.numpy.asarray, state), int(self._found["done"])
 
     def save(self, state: Any, done: int) -> None:
-        """Keep a state after `done` steps."""
+        """Write the state after `done` steps."""
         if self._path is None:
             return
         header = {"about": self._about, "done": done, "secret": self.secret.hex()}
         write_arrays(self._path, header, state)
 
     def erase(self) -> None:
-        """Erase weights and secret; secure erasure on the disk is its owner's concern."""
+        """Delete the file with weights and secret; this does not overwrite the disk."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -184,7 +184,7 @@ def read_arrays(path: Path, expected: State) -> State:
 
 
 def _about(path: Path) -> tuple[dict[str, Any], list[list[Any]], int]:
-    """Return the header, the arrays and the place where these begin."""
+    """Return the header, the arrays' dtypes and shapes, and the offset of the first array."""
     try:
         with open(path, "rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:

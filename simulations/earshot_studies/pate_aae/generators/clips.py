@@ -1,4 +1,4 @@
-"""Clips that generators learn from: pictures between −1 and 1, checked before hours of work."""
+"""Training clips of generators: pictures from −1 to 1, validated before hours of training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Clips = NDArray[np.float32]
 
 
 def checked_clips(clips: NDArray[np.floating], least: int = 2) -> Clips:
-    """Return clips that a generator can learn from, as float32.
+    """Check training clips and return them as float32.
 
     Args:
         clips: Clips, (clips, frames, bands) in [−1, 1].
@@ -49,7 +49,7 @@ def checked_clips(clips: NDArray[np.floating], least: int = 2) -> Clips:
 
 
 def digest(clips: Clips) -> str:
-    """Return a digest of these clips in this order."""
+    """Return a SHA-256 of these clips in this order, in hexadecimal."""
     whole = hashlib.sha256(repr(clips.shape).encode())
     whole.update(clips.astype("<f4").tobytes())
     return whole.hexdigest()

@@ -1,8 +1,8 @@
 """DP-GAN (Xie et al. 2018): a critic that learns from sensitive clips by noisy gradients.
 
-The generator learns from the critic alone, so what it learns is post-processing. Xie et al. bound
-the gradient of a clip by bounding the critic's weights; here each gradient is clipped, as in Abadi
-et al. (CCS 2016), which is what the accountant needs.
+The generator learns from the critic alone, which is post-processing. Xie et al. bound the gradient
+of a clip by bounding the critic's weights; here each gradient is clipped, as in Abadi et al. (CCS
+2016) and as the accountant requires.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A generative adversarial network without noise, with which private ones are compared."""
+"""A generative adversarial network without privacy, for comparison with private ones."""
 
 from __future__ import annotations
 

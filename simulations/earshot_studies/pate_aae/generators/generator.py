@@ -1,4 +1,4 @@
-"""A generator, which makes clips that nobody recorded."""
+"""A trained generator of clips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from earshot_studies.pate_aae.generators.origin import Origin
 from earshot_studies.pate_aae.generators.settings import GeneratorSettings
 
 _AT_ONCE = 256
-"""Samples in one step, whatever the count, so that one program serves all."""
+"""Samples per step, fixed so that one compiled program serves all counts."""
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """Encoder, decoder and critics that all generators share, for clips of any frames × bands.
 
 Each is a function of one clip or of one latent vector; callers map it over a batch, or over an
-ensemble of networks. None normalizes over a batch: a clip's gradient must be its own.
+ensemble of networks. None normalizes over a batch: a clip's gradient must not depend on others.
 
 `Network.DENSE` and `Network.CONV` train on two cores. `Network.PAPER` has the shape of Yang et al.
 (Interspeech 2021), section 4.1, on spectrograms: a residual layer, a convolution of stride 2, a
-residual layer, a dense layer with ReLU; the decoder loses latent numbers at random and has the same
+residual layer, a dense layer with ReLU; the decoder has dropout on the latent vector and the same
 layers in reverse. The WaveNet of the paper, which makes sound sample by sample, is left out: it
-takes days on a graphics card.
+takes days on a GPU.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Dense(eqx.Module):
 
 
 class _DenseBack(eqx.Module):
-    """The way back: latent vector to a flat clip, not yet between −1 and 1."""
+    """Three dense layers from a latent vector to a clip (frames, bands), before tanh."""
 
     layers: tuple[eqx.nn.Linear, ...]
     shape: Shape = eqx.field(static=True)
@@ -161,7 +161,7 @@ class _Paper(eqx.Module):
 
 
 class _PaperBack(eqx.Module):
-    """The same layers in reverse, where the paper has its WaveNet."""
+    """The layers of `_Paper` in reverse, instead of the paper's WaveNet."""
 
     dense: eqx.nn.Linear
     first: _Residual
@@ -189,7 +189,7 @@ _BACK = {Network.DENSE: _DenseBack, Network.CONV: _ConvBack, Network.PAPER: _Pap
 
 
 class ClipEncoder(eqx.Module):
-    """A network from a clip to a normal law of latent vectors, one for each latent number."""
+    """A network from a clip to an independent normal distribution of each latent number."""
 
     trunk: Any
     mean: eqx.nn.Linear
@@ -229,8 +229,8 @@ class Decoder(eqx.Module):
 
         Args:
             latent: Latent vector, (latent,).
-            chances: Numbers from 0 to 1, (latent,); a latent number is lost where this is below the
-                decoder's dropout. None to lose none.
+            chances: Numbers from 0 to 1, (latent,); a latent number is dropped where this is below
+                the decoder's dropout. None for no dropout.
         """
         if chances is not None and self.dropout:
             latent = jnp.where(chances < self.dropout, 0.0, latent / (1 - self.dropout))
@@ -298,7 +298,7 @@ def initialized(build: Callable[[Any], Net], generator: np.random.Generator, cou
 
 
 _NARROW = 2.0
-"""Narrowing of an encoder's initial laws, by e^-2: reconstruction comes first."""
+"""Factor e^-2 on the initial deviations of an encoder, so that it learns to reconstruct first."""
 
 
 def _leaky(signal: jax.Array) -> jax.Array:
@@ -317,9 +317,9 @@ def _halved(frames: int) -> int:
 def _windows(signal: jax.Array) -> jax.Array:
     """Return four frames at every second place: (half the frames, 4 × channels).
 
-    The signal is (frames, channels). A convolution is then one product of matrices, which is many
-    times faster than XLA's own on a processor where each clip, or each of many networks, has its
-    own weights or gradients.
+    The signal is (frames, channels). A convolution is then one matrix product, which on a CPU is
+    many times faster than XLA's own where each clip, or each of many networks, has its own weights
+    or gradients.
     """
     frames, channels = signal.shape
     pairs = jnp.pad(signal, ((1, 1 + frames % 2), (0, 0))).reshape(-1, 2 * channels)

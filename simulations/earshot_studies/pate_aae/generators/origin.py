@@ -22,7 +22,7 @@ class OriginKind(Enum):
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a generator, as stated by whoever trained it.
+    """The origin of a generator, as stated by its trainer.
 
     Attributes:
         kind: Kind of the origin, see `OriginKind`.
@@ -55,7 +55,7 @@ class Origin:
         checks.probability("delta", self.delta)
         if not isinstance(self.unit, str) or not 0 < len(self.unit) <= LONGEST_UNIT:
             raise InvalidParametersError(
-                f"unit={self.unit!r}: must be a word for what neighbours differ in, such as clip"
+                f"unit={self.unit!r}: must name the difference between neighbours, such as clip"
             )
 
     @property
@@ -66,11 +66,11 @@ class Origin:
         if self.kind is OriginKind.NOT_PRIVATE:
             return (
                 "not private: trained on sensitive sound without noise, so its samples may repeat "
-                "what it heard"
+                "that sound"
             )
         return (
             f"differentially private for each {self.unit}: ε = {self.epsilon:.4g} at "
-            f"δ = {self.delta:.2g}, according to whoever trained it"
+            f"δ = {self.delta:.2g}, as stated by its trainer"
         )
 
 

@@ -1,16 +1,17 @@
-"""PATE-GAN (Jordon et al., ICLR 2019): teachers vote on what is real, and a student learns it.
+"""PATE-GAN (Jordon et al., ICLR 2019): a student critic learns from teachers' votes on samples.
 
 Each teacher is a critic that learns to tell the clips of its own part from samples. Their votes on
 samples are counted, and the noisy winner is published: real or not. A student critic learns from
-samples and winners, and the generator from the student. Everything that is published thus depends
-on the clips through the winners alone, and one clip moves the votes of one teacher. The number of
-winners is fixed in advance, `queries`; the accountant computes their cost, for votes of one-hot
-ballots: one clip changes one teacher's two counts by one each, on every query.
+samples and winners, and the generator from the student. So all publications depend on the clips
+through the winners alone, and one clip changes the votes of one teacher. The number of winners,
+`queries`, is fixed in advance; the accountant computes their cost for one-hot ballots: one clip
+changes two counts by one each, on every query.
 
-Jordon et al. have a teacher say "real" above one half. Teachers that have learned well then say so
-of no sample at all, and a student learns nothing. With `Ensemble.halves` a teacher says it of the
-half of a query's samples that it finds most real: the student hears which samples are better, at
-the same price, because a teacher's votes may depend on its clips and on public samples in any way.
+In Jordon et al. a teacher votes "real" above a probability of one half. Well-trained teachers then
+vote so for no sample, and the student learns nothing. With `Ensemble.halves` a teacher votes "real"
+for the half of a query's samples that it rates highest: the student learns which samples are
+better, at the same cost, because votes may depend on a teacher's clips and on public samples in any
+way.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class Ensemble:
         rate: Learning rate of a teacher's Adam.
         steps: Steps that teachers take before the student's, in each step of the generator.
         batch: Clips, and as many samples, in a teacher's step.
-        halves: Have teachers vote "real" for half the samples of a query, instead of for those
-            above one half.
+        halves: Let teachers vote "real" for the better half of a query's samples, instead of for
+            those above a probability of one half.
 
     Raises:
         InvalidParametersError: A number is out of range.
@@ -87,7 +88,7 @@ class Team(NamedTuple):
 
 
 class PateGanState(NamedTuple):
-    """State between two steps: what depends on votes alone, and the teachers."""
+    """State between two steps: generator and student, which depend on votes alone, and teachers."""
 
     public: adversaries.GameState
     team: Team
@@ -123,12 +124,12 @@ def train_pate_gan(
             the caller.
         sources: Source of each clip, (clips,); one source's clips go to one teacher. None if each
             clip is a source.
-        start: Networks that learned from public clips (`gan.start_gan`), for generator and student,
-            and their share in what the student learns; None for random networks and votes alone.
+        start: Networks trained on public clips (`gan.start_gan`), for generator and student, and
+            the share of votes in the student's gradients; None for random networks and votes alone.
         seed: Seed for simulations only; None for randomness of the operating system.
         progress: Callback for the number of steps done.
-        checkpoint: File from which a killed training continues; as secret as the clips, and removed
-            afterwards. Votes that are counted again get the same noise again.
+        checkpoint: File from which an interrupted training continues; as secret as the clips, and
+            removed afterwards. Repeated votes get the same noise again.
 
     Raises:
         InvalidInputError: Clips or sources are invalid, or a checkpoint is damaged or of another
@@ -150,7 +151,7 @@ def train_pate_gan(
     }  # fmt: skip
     loop = Loop("pate-gan", given, about, seed, checkpoint)
     randomness, shape = loop.randomness, loop.shape
-    # Sizes of parts are public, as the number of sources is; who is where is random.
+    # Sizes of parts are public, as the number of sources is; the assignment is random.
     parts = partitions(stems, ensemble.teachers, randomness.generator("parts"))
     teachers = CriticTeachers(given, parts, settings, ensemble, randomness)
     constant = settings.of_a_step()
@@ -222,7 +223,7 @@ class CriticTeachers:
             team: Teachers before the step.
             public: State that makes the samples.
             name: Name of the step.
-            left: Share of the training that is left, from 1 down to 0.
+            left: Remaining share of the training, from 1 down to 0.
         """
         generator = self._randomness.generator("lesson", name)
         size = (self._ensemble.teachers, self._ensemble.batch)
@@ -240,7 +241,7 @@ class CriticTeachers:
 
 
 def counts(critics: SampleCritic, shown: Any, halves: bool) -> NDArray[np.int64]:
-    """Count the teachers that vote each sample not real, and real: (samples, 2).
+    """Count the teachers' votes of each sample for "not real" and "real", int64 (samples, 2).
 
     Args:
         critics: Critics of all teachers.

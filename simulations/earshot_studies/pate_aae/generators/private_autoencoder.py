@@ -1,13 +1,13 @@
 """An adversarial autoencoder that learns from sensitive clips by noisy gradients alone.
 
-Three networks meet a clip: the encoder, the decoder, and, through the encoder, the critic of latent
-vectors. Noise on the decoder alone, which is all that is published, would not be enough: the
-decoder's next gradient depends on the encoder, and the encoder's on the critic. So one loss of one
-clip has all three terms (`autoencoder.loss`; each term moves its own networks only), the clip's
-gradient of all three networks is clipped as one vector, and one noise is added to the sum. A step
-is one Gaussian mechanism, however its three parts are used. The critic's term on draws of N(0, I)
-depends on no clip and could do without noise; it is in the clip's gradient for balance, because
-clipping then shrinks the critic's terms on real and on encoded vectors alike.
+Three networks depend on a clip: the encoder, the decoder, and, through the encoder, the critic of
+latent vectors. Only the decoder is published, but noise on it alone would not suffice: its next
+gradient depends on the encoder, and the encoder's on the critic. So the loss of a clip has all
+three terms (`autoencoder.loss`), the clip's gradient of all three networks is clipped as one
+vector, and noise is added once to the sum. A step is one Gaussian mechanism, however its three
+parts are used. The critic's term on draws of N(0, I) depends on no clip and needs no noise; it is
+in the clip's gradient so that clipping scales the critic's terms on drawn and on encoded vectors
+equally.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def train_private_autoencoder(
             public clips beside the sensitive ones.
         training: Noise, rate, norm and steps.
         origin: Origin with the ε, δ and unit that `training` costs, as computed by the caller.
-        start: Networks that learned from public clips (`autoencoder.start_autoencoder`), and their
-            share in each step; None for random networks and sensitive clips alone.
+        start: Networks trained on public clips (`autoencoder.start_autoencoder`), and the share of
+            sensitive clips in each step; None for random networks and sensitive clips alone.
         seed: Seed for simulations only; None for randomness of the operating system.
         progress: Callback for the number of steps done.
-        checkpoint: File from which a killed training continues; as secret as the clips, and removed
-            afterwards.
+        checkpoint: File from which an interrupted training continues; as secret as the clips, and
+            removed afterwards.
 
     Raises:
         InvalidInputError: Clips are invalid (see `clips.checked_clips`), or a checkpoint is damaged

@@ -1,7 +1,7 @@
-"""Training by noisy gradients, DP-SGD (Abadi et al., CCS 2016): the one way to sensitive clips.
+"""Training on sensitive clips by noisy gradients: DP-SGD (Abadi et al., CCS 2016).
 
 In each step every clip is in the batch with a fixed probability, independently; its gradient of all
-networks that move is clipped as one vector; Gaussian noise is added to the sum. Clipping, batches
+trained networks is clipped as one vector; Gaussian noise is added to the sum. Clipping, batches
 and noise are JAX Privacy's (`clipping.clipped_grad`, `batch_selection`, `noise_addition`). All uses
 of the noisy sum in a step, and all that follows, are post-processing: a training costs what `steps`
 Gaussian mechanisms of multiplier `noise` cost under Poisson sampling at `rate`, for neighbours of
@@ -35,7 +35,7 @@ from earshot_studies.pate_aae.generators.randomness import Randomness
 from earshot_studies.pate_aae.generators.settings import GeneratorSettings
 
 _WIDE = 4
-"""Deviations above a batch's mean size for which one call of a compiled program has room."""
+"""Room of one call of a compiled program, in deviations above a batch's mean size."""
 
 Loss = Callable[..., jax.Array]
 """Loss of one clip, a scalar: `loss(moving, clip, draws, still, settings=…)`."""
@@ -49,7 +49,7 @@ class PrivateTraining:
         noise: Deviation of the noise on a sum of gradients, over the norm that each is clipped to.
         rate: Probability that a clip is in a batch.
         norm: Norm to which a clip's gradient is clipped.
-        steps: Number of batches, fixed in advance so that the budget is.
+        steps: Number of batches, fixed in advance as the budget depends on it.
 
     Raises:
         InvalidParametersError: A number is out of range.
@@ -121,10 +121,10 @@ class NoisyGradients:
         return noised(total, key, self._deviation, self._expected)
 
     def batches(self, number: int) -> list[np.ndarray[Any, Any]]:
-        """Return a step's batch, as places among the clips; −1 stands for no clip.
+        """Return a step's batch as indices of clips, with −1 for padding.
 
-        It is nearly always one array, and all arrays have one length: a batch is never cut, because
-        that would be another law than the one that is accounted for.
+        It is nearly always one array, and all arrays have the same length. A batch is never
+        truncated, because the accounting assumes Poisson sampling.
         """
         sampling = batch_selection.CyclicPoissonSampling(self._training.rate, iterations=1)
         generator = self._randomness.generator("batch", number)
@@ -176,7 +176,7 @@ def _clipped_sum(loss: Loss, settings: GeneratorSettings, norm: float) -> tuple[
 
 
 def about_cost(origin: Origin) -> dict[str, Any]:
-    """Return a checkpoint's description of what a training on sensitive clips costs.
+    """Return the cost of a training on sensitive clips, for its checkpoint.
 
     Raises:
         InvalidParametersError: The origin is not private.

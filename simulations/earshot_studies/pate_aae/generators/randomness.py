@@ -1,7 +1,7 @@
-"""All randomness of a training, from one secret: a step done again is the same, bit by bit.
+"""All randomness of a training, from one secret, so that a repeated step is identical.
 
 JAX's numbers are threefry's, from keys of 64 bits; each key is new, from ChaCha20 under the secret,
-so none is used for two things.
+so none is used twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def secret_of(seed: int | None) -> bytes:
 
 
 class Randomness:
-    """Sources of randomness for each list of names, independent of each other.
+    """Independent sources of randomness, one for each list of names.
 
     Args:
         secret: Secret of 32 bytes.

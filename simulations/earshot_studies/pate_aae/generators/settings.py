@@ -1,4 +1,4 @@
-"""Settings by which generators are built and trained, whatever they learn from."""
+"""Settings of generators and of their training."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 MOST_PIXELS = 2**17
-"""Most numbers in a clip, frames × bands: ten seconds of the largest spectrograms, with room to
-spare."""
+"""Most numbers in a clip, frames × bands: more than ten seconds of the largest spectrograms."""
 
 
 class Network(Enum):
@@ -33,19 +32,18 @@ class GeneratorSettings:
             `Network.PAPER` as many. The critics of samples have `critic_width`.
         latent: Numbers that a sample is made from; 128 in Yang et al. (Interspeech 2021). A few
             hundred clips do not fill that many: an autoencoder's samples are then averages.
-        steps: Steps of training, fixed in advance so that a budget is.
+        steps: Steps of training, fixed in advance as a budget depends on them.
         batch: Samples in a step, on average if they are drawn by Poisson sampling.
         rate: Learning rate of Adam for the autoencoder or the generator.
         critic_rate: Learning rate of Adam for critics.
         critic_width: Units of critics.
         critic_steps: Steps of a critic before each step of a generator without an encoder.
         adversarial: Weight of the critic's loss beside the reconstruction's, in an autoencoder.
-        dropout: Share of the latent numbers that a decoder loses in training.
+        dropout: Share of the latent numbers that a decoder drops in training.
         smoothing: Label smoothing: the target of a critic for real samples is 1 less this.
         jitter: Deviation of the smooth noise on the input of critics of samples at the first step;
             it falls linearly to 0. See `adversaries.smooth`.
-        averaging: Share of their old values that the published weights, an average over steps, keep
-            in each step.
+        averaging: Share of the old values in the moving average of weights, which is published.
 
     Raises:
         InvalidParametersError: A number is out of range.
@@ -87,9 +85,9 @@ class GeneratorSettings:
         checks.fraction("averaging", self.averaging)
 
     def of_a_step(self) -> GeneratorSettings:
-        """Return a copy that keeps only what a single step depends on.
+        """Return a copy with only the settings of a single step.
 
-        So one compiled program serves many trainings.
+        One compiled program then serves many trainings.
         """
         return replace(self, steps=1, batch=1, critic_steps=1)
 

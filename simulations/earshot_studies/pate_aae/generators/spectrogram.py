@@ -1,7 +1,7 @@
-"""Seconds of sound as small pictures that generators learn.
+"""Seconds of sound as small pictures, the training data of generators.
 
-A picture is a log-mel spectrogram in decibels of full scale, stretched from a fixed range to [-1,
-1]. Nothing in it depends on other clips, so no mean and no peak of a data set has to be protected.
+A picture is a log-mel spectrogram in decibels of full scale, scaled from a fixed range to [-1, 1].
+It does not depend on other clips, so no mean or peak of a data set needs protection.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SpectrogramSettings:
         frames: Frames per second, a divisor of the rate.
         bands: Mel bands from 50 Hz to half the rate.
         window: Samples of one frame, an even number that exceeds the distance between two frames.
-        floor: Decibels of full scale that become -1; softer sound does, too.
+        floor: Decibels of full scale that become -1, as does softer sound.
         ceiling: Decibels of full scale that become 1; 0 is a sine of amplitude 1.
 
     Raises:
@@ -96,7 +96,7 @@ def log_mel(
 
 
 def _framed(samples: NDArray[np.float64], settings: SpectrogramSettings) -> NDArray[np.float32]:
-    """Make a picture of whole hops; each frame's middle is the middle of its share of the sound."""
+    """Make a picture of whole hops, each frame centred on its hop."""
     edge = (settings.window - settings.hop) // 2
     padded = np.pad(samples, edge)
     frames = np.lib.stride_tricks.sliding_window_view(padded, settings.window)[:: settings.hop]

@@ -1,9 +1,9 @@
-"""A start from public sound: pretrained weights, and the public clips they learned from.
+"""A start from public sound: pretrained weights, and the public clips of their training.
 
-The beginning of a private training is published, as far as noise leaves it intact, so it must
-be of public sound alone. It does not change the cost of a training: neighbours begin alike, and
-continue beside the same public clips. Those continue to be heard because noise would soon drown
-what a start knows: a step of Adam is as long after noise as after sound.
+A private training may reveal its start, so that must be trained on public sound alone. A start does
+not change the cost of a training: neighbouring data sets have the same start and public clips.
+Training continues on the public clips, too, because noise would soon destroy the start: Adam's
+steps are as long for noise as for a signal.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ class Decodes(Protocol):
 Networks = TypeVar("Networks", bound=Decodes)
 
 _FORM = ("network", "width", "latent", "critic_width", "dropout")
-"""Settings that decide which numbers networks have."""
+"""Settings that determine the form of networks."""
 
 
 class NotPublicStartError(InvalidParametersError):
-    """A start that was trained on sensitive sound, which no later noise can protect."""
+    """A start that was trained on sensitive sound, which later noise cannot protect."""
 
 
 @dataclass(frozen=True)
 class Start(Generic[Networks]):
-    """Networks that have learned from clips.
+    """Networks that were trained on clips.
 
     Attributes:
         networks: Weights of all networks of a system.
         shape: Frames and bands of a clip.
         settings: Settings of the networks and their training.
-        origin: Sound that they have learned from.
-        clips: Clips that they have learned from, (clips, frames, bands) in [−1, 1].
-        share: Share of sensitive clips, through noise or votes, in the gradients by which critics
-            and autoencoders learn in a private training; public clips have the rest. It must not
-            depend on sensitive clips, but it may depend on the noise.
+        origin: Sound that they were trained on.
+        clips: Clips that they were trained on, (clips, frames, bands) in [−1, 1].
+        share: Share of sensitive clips, through noise or votes, in the gradients of critics and
+            autoencoders in a private training; public clips have the rest. It must not depend on
+            sensitive clips, but may depend on the noise.
 
     Raises:
         InvalidParametersError: The share is out of range.
@@ -111,8 +111,8 @@ def begun(
         return fresh
     if start.origin.kind is not OriginKind.PUBLIC:
         raise NotPublicStartError(
-            f"start: {start.origin.text}; a private training adds no noise to what it starts "
-            "with, so it must be trained on public sound alone"
+            f"start: {start.origin.text}; a private training adds no noise to its start, which "
+            "must be trained on public sound alone"
         )
     if start.shape != shape:
         raise InvalidParametersError(

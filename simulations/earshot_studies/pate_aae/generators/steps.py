@@ -1,7 +1,7 @@
 """The loop that all trainings share: a fixed number of steps, with progress and checkpoints.
 
-Everyone who waits for a training's file sees that it ends early. So only numbers that may be seen
-may end it: weights that came from noisy sums or votes, never those that met sensitive clips.
+An early end of a training can be observed. So only numbers that may be published may cause it:
+weights from noisy sums or votes, never weights trained on sensitive clips directly.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class DivergedError(InvalidInputError):
 
 
 def all_of(state: Any) -> Any:
-    """Check that a state is finite, and return it."""
+    """Return the whole state, of which any number may end the training."""
     return state
 
 
@@ -36,10 +36,10 @@ class Loop:
 
     Args:
         system: Name of the system that is trained.
-        clips: Clips that are heard, (clips, frames, bands), checked.
-        about: All else that a training must have in common with its checkpoint, plain and by name.
+        clips: Training clips, (clips, frames, bands), checked.
+        about: Other values that must equal those of the checkpoint, plain and by name.
         seed: Seed for all randomness; None for the operating system's.
-        checkpoint: File from which a killed training continues; it is removed afterwards.
+        checkpoint: File from which an interrupted training continues; it is removed afterwards.
 
     Attributes:
         shape: Frames and bands of a clip.
@@ -70,12 +70,12 @@ class Loop:
         progress: Progress | None,
         seen: Callable[[State], Any] = all_of,
     ) -> State:
-        """Return the state after all steps, including those of a training that was killed before.
+        """Return the state after all steps, including those of an interrupted training.
 
         Args:
             start: State before the first step, arrays in any nesting.
-            step: Function from a state and a step's number to the state after it, always the same.
-            steps: Number of steps, whatever their results.
+            step: Deterministic function from a state and a step's number to the state after it.
+            steps: Number of steps, independent of their results.
             progress: Callback for the number of steps done.
             seen: Function that returns the part of a state that may end the training.
 
