@@ -129,7 +129,7 @@ def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
             truth = asker.queries.truth[:count]
             row["answers_BAC"] = scores(truth, answers).balanced if count > ASKERS else ""
             rows.append(row | {"same_as_real": same, "deviation": one.deviation})
-        study.progress(f"askers, seed {seed + 1}", number + 1, ASKERS)
+        study.progress(f"askers, seed {seed}", number + 1, ASKERS)
     return rows
 
 

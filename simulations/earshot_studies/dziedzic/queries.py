@@ -92,7 +92,7 @@ def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
     for done, ensemble in enumerate(made, start=1):
         for row in _of_ensemble(ensemble, seed):
             rows.append({"seed": seed, "ensemble": ensemble.name, **row})
-        study.progress(f"elections, seed {seed + 1}", done, len(made))
+        study.progress(f"elections, seed {seed}", done, len(made))
     return rows
 
 

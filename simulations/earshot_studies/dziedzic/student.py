@@ -101,7 +101,7 @@ def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
             row: Row = {"seed": seed, "table": table.name, "method": method}
             row |= {"theirs": table.theirs.get(method, ""), "queries": queries, "epsilon": epsilon}
             rows.append(row | _measured(heads, own))
-        study.progress(f"students, seed {seed + 1}", done, len(TABLES))
+        study.progress(f"students, seed {seed}", done, len(TABLES))
     return rows
 
 
