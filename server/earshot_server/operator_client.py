@@ -107,7 +107,7 @@ class OperatorClient:
         return self._call(PHASES, Started, start).phase
 
     def phases(self) -> tuple[PhaseView, ...]:
-        """Return all phases, newest first."""
+        """Return the newest phases, newest first; at most 100."""
         return self._call(PHASES, Phases).phases
 
     def cohorts(self) -> tuple[CohortRecord, ...]:

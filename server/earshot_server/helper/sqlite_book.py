@@ -151,9 +151,7 @@ class SqliteBook(Book):
         )
         if dropped:
             self._database.empty_log()
-            _log.info(
-                "expired offers and totals were dropped", extra={"sums": dropped}
-            )
+            _log.info("expired offers and totals were dropped", extra={"sums": dropped})
 
     def timely_sums(self, now: float) -> frozenset[bytes]:
         """Return the sums whose time for a list is not over, answered or not.

@@ -216,9 +216,7 @@ class Coordinator:
         step = assignment.step
         task = None if step.over else task_in(assignment, phone)
         if task is None:
-            raise UnexpectedMessageError(
-                f"phone {phone} has no task in the step '{step.name}'"
-            )
+            raise UnexpectedMessageError(f"phone {phone} has no task in the step '{step.name}'")
         if isinstance(task, ReleaseTask):
             task.check_answer(phone, answer)
         else:

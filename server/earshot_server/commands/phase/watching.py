@@ -42,7 +42,7 @@ def begin(
 
 
 def list_phases(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
-    """List all phases, newest first, and the privacy that phones have spent in them."""
+    """List the newest phases, at most 100, and the privacy that phones have spent in all."""
     client = connection.operator()
     phases = client.phases()
     if as_json:
