@@ -39,7 +39,7 @@ def read_origin(text: str) -> str:
     except ValueError as error:
         raise InvalidInputError(f"{refused}: {error}") from None
     if port is not None and port == _USUAL_PORTS.get(scheme):
-        raise InvalidInputError(f"{refused}: leave out :{port}, the default port of {scheme}")
+        raise InvalidInputError(f"{refused}: leave :{port} out, the default port of {scheme}")
     if scheme == "http" and not is_this_machine(host):
         raise InvalidInputError(
             f"{refused}: others could change a page that is loaded over http; use https"

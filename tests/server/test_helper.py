@@ -351,7 +351,7 @@ def test_reports_of_another_sum_or_under_another_id_do_not_open() -> None:
 
 
 def test_a_helper_is_asked_for_offers_and_totals_alone() -> None:
-    with pytest.raises(UnexpectedMessageError, match="Wait asks nothing of a helper"):
+    with pytest.raises(UnexpectedMessageError, match="Wait is not a task of a helper"):
         Operators().helper.answer(Wait(seconds=1.0))
 
 

@@ -193,7 +193,7 @@ def refused(**counts: int) -> PhaseRecord:
             refused(encoder=30, sum=10),
             "40 phones refuse this phase: encoder (30), sum (10)",
         ),
-        (refused(encoder=41), "it cannot succeed unless some of them answer all the same"),
+        (refused(encoder=41), "it cannot succeed unless some of them answer nevertheless"),
         (refused(encoder=200), "All 200 phones refuse this phase: encoder (200)"),
     ],
 )
