@@ -181,7 +181,7 @@ def what_to_do(record: PhaseRecord) -> str:
     if last.answered < least_answers(record):
         return (
             "Give the next phase longer steps (--step-hours), so that phones that wake up rarely "
-            "can answer, or allow more of them to drop out (--dropout). The table below shows at "
+            "can answer, or allow more of them to drop out (--dropout). The phase's page shows at "
             "which step phones were lost."
         )
     plan = record.parameters.plan()

@@ -197,7 +197,7 @@ class HelperEndpoints:
         identity = _key_in(authenticate(_key_in)) or b""
         policy = self._folder.leaders.policy(identity)
         if policy is None:
-            _log.warning("a leader that is not served", extra={"leader": identity.hex()})
+            _log.warning("request of a leader that is not served", extra={"leader": identity.hex()})
             raise UnknownLeaderError(f"leader {identity.hex()} is not served here")
         g.leader = identity.hex()
         return policy

@@ -283,7 +283,7 @@ class Helper:
             raise LateListError(f"the key of sum {sum_id.hex()} is gone")
         self._book.erase(sum_id)  # once more, in case it was killed in between
         if record.reports != reports:
-            raise AnsweredError(f"sum {sum_id.hex()} was already answered for another list")
+            raise AnsweredError(f"sum {sum_id.hex()} already had another list, and gets only one")
         if record.total == b"":
             raise SmallListError("too few reports of the list open: this sum gets no total")
         if record.total is None:

@@ -126,7 +126,9 @@ class HelperErrands:
 
     def _in_trouble(self, phase: bytes, error: HelperTroubleError) -> None:
         if error.final:
-            _log.error("a phase fails by its helper: %s", error, extra={"phase": phase.hex()})
+            _log.error(
+                "a phase fails, as its helper refuses: %s", error, extra={"phase": phase.hex()}
+            )
             end_unread(self._store, phase, f"the helper refuses this sum: {error.name}")
             self._errands.clear(phase)
         else:
