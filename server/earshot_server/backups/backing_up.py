@@ -43,7 +43,7 @@ def back_up(out: Path, folder: Path, url: str | None = None) -> None:
             numbers=rows.numbers(connection),
         )
         if manifest.schema == 0:
-            raise InvalidInputError("no server has used this database yet: there is nothing in it")
+            raise InvalidInputError("the database is not a server's: no server has used it yet")
         tables = ((table, rows.read(connection, table, columns[table])) for table in columns)
         try:
             file.write(out, manifest, files, tables)
