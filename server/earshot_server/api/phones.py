@@ -117,7 +117,7 @@ class Phones:
         return Response(status=204)
 
     def leave(self) -> Response:
-        """Delete everything about a phone; afterwards its key is unknown, also to a retry."""
+        """Delete everything about a phone; a repeated request is refused, as its key is unknown."""
         phone, body = self._signed(LARGEST_SMALL_BODY)
         bodies.decode(body, Leave)
         self._erasure.erase(phone, PHONE, "leave")
@@ -152,7 +152,7 @@ class Phones:
             return self._gathering_task(phase)
 
     def _gathering_task(self, phase: bytes) -> Task:
-        """Return a task to wait, as short as within a step, so that no phone misses the first."""
+        """Return a wait as short as within a step, so that phones do not miss the first one."""
         record = self._record(phase)
         return Wait(seconds=record.parameters.step_seconds / VISITS_PER_STEP)
 

@@ -61,7 +61,7 @@ def short(phase: bytes) -> str:
 
 
 def all_steps(record: PhaseRecord) -> tuple[Step, ...]:
-    """Return the steps in which phones are asked, in order."""
+    """Return all steps of the phase's plan, in order, including those that ask the helper."""
     return record.parameters.plan().steps
 
 

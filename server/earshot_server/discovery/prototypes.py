@@ -33,7 +33,7 @@ class Prototypes(NamedTuple):
         lengths: Length of each row without its noise, in steps, float64 (rows,).
         counts: Noisy sum of the entries by which unit vectors are counted, in steps, float64
             (rows,).
-        p_values: P-value of each row, corrected for two tests per row, float64 (rows,).
+        p_values: P-value of each row, corrected for two tests of every row, float64 (rows,).
     """
 
     directions: Floats

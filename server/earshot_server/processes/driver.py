@@ -246,7 +246,7 @@ class Driver:
         _log.info("phase started", extra={"phase": gathering.phase.hex(), "phones": joined})
 
     def _end_stopped(self, phase: bytes, reason: str) -> bool:
-        """Delete the snapshot of a phase that was stopped."""
+        """End a phase that was stopped, and delete its snapshot."""
 
         def end(reason: str) -> bool:
             return end_unread(self._store, phase, reason)

@@ -2,7 +2,7 @@
 
 Logs contain the time, the logger, a request's id, endpoint, status and duration, the phone's
 number, and the kind of a problem. They never contain tokens, signatures, invitation codes, bodies
-or addresses.
+or addresses of clients.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Relay:
             self._changed.notify_all()
 
     def _pass(self) -> None:
-        """Write the lines to the stream, unless its reader has gone."""
+        """Write the lines to the stream, retrying until the end if it cannot be written."""
         while line := self._next():
             while line:
                 try:
