@@ -1,1 +1,1 @@
-"""The server: coordinates phases and finds environments in what phones publish."""
+"""The server: coordinates phases and computes results from the phones' answers."""

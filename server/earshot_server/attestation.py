@@ -1,13 +1,13 @@
 """Attestation: which phones may enrol.
 
-A server asks each phone for an attestation and hands it to an `Attestation`. The default,
-`InvitationCodes`, takes codes that the operator signed and gave to people.
+A phone that enrols sends an attestation, which the server checks with an `Attestation`. The
+default, `InvitationCodes`, accepts codes that the operator signed and distributed.
 
-A platform's attestation (Android's key attestation, Apple's App Attest) is a second implementation
-of the same protocol, given to the API in its settings: `check` verifies the platform's certificate
-chain up to the platform's root and that the attested key is `public_key`, and returns an
-`Admission` whose `invitation` is a 16-byte identifier of the attested device (a hash of what the
-platform says of it) with `uses=1`, so that one device is one phone. It needs the platforms' root
+A platform's attestation (Android's key attestation, Apple's App Attest) would be another
+implementation of the protocol, passed in the API's settings: its `check` verifies the platform's
+certificate chain up to the platform's root, and that the attested key is `public_key`, and returns
+an `Admission` whose `invitation` is a 16-byte identifier of the device (a hash of the platform's
+statement about it) with `uses=1`, so that one device is one phone. It needs the platforms' root
 certificates and revocation lists, which belong to the deployment.
 """
 
@@ -31,7 +31,7 @@ _CODE = struct.Struct(">16sQQ")
 """Identifier, uses and expiry in seconds since 1970; the cohort's name follows, if there is one."""
 _SIGNATURE_BYTES = 64
 _PURPOSE = b"earshot invitation\x00"
-"""Prefix of all that the key signs, so that its signatures mean nothing elsewhere."""
+"""Prefix of every signed message, for domain separation."""
 
 
 class InvitationError(RemoteError):
@@ -57,11 +57,11 @@ class Attestation(Protocol):
     """Check of attestations: decides which phones may enrol."""
 
     def check(self, attestation: str, public_key: bytes, now: float) -> Admission:
-        """Return what the attestation entitles the holder of the key to.
+        """Return the entitlement that the attestation gives the holder of the key.
 
         Args:
             attestation: Attestation as the phone sent it.
-            public_key: The phone's Ed25519 key, 32 bytes; it has proved that it holds the key.
+            public_key: The phone's Ed25519 public key, 32 bytes; the request was signed with it.
             now: Present time, in seconds since 1970.
 
         Raises:
@@ -83,7 +83,7 @@ class InvitationCodes(Attestation):
         self._verifier = key.public_key()
 
     def issue(self, invite: Invite, now: float) -> Invitation:
-        """Sign a new code; nothing about it is stored until it is used."""
+        """Sign a new code; it is not stored before its first use."""
         expires = int(now + invite.days * 86_400.0)
         body = _CODE.pack(os.urandom(16), invite.uses, expires) + invite.cohort.encode("ascii")
         code = base64.urlsafe_b64encode(body + self._key.sign(_PURPOSE + body))

@@ -30,11 +30,11 @@ _UNPINNED = (
     "pins it"
 )
 TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-"""Form of every operator's token: 32 bytes in base64url."""
+"""Pattern of an operator's token: 32 bytes in base64url."""
 
 
 class CredentialsError(LocalError):
-    """A file of credentials cannot be read, is open to other users, or holds something else."""
+    """A file of credentials cannot be read, is open to other users, or is damaged."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class Credentials:
     Attributes:
         operator_token: Token of the first operator: 32 random bytes in base64url, 43 characters.
         invitation_key: Key that signs invitation codes.
-        leader_key: Key by which the server leads sums by two operators, and which apps pin; None
-            where it leads none.
+        leader_key: Key with which the server leads sums by two operators, and which apps pin; None
+            if it leads none.
     """
 
     operator_token: str = field(repr=False)
@@ -85,7 +85,7 @@ class Credentials:
         return "" if key is None else key.public_key().public_bytes_raw().hex()
 
     def fingerprints(self) -> dict[str, bytes]:
-        """Return a fingerprint of each file, 32 bytes, which tells nothing of its content."""
+        """Return a fingerprint of each file, 32 bytes; it reveals nothing about the content."""
         secret = {
             TOKEN_FILE: self.operator_token.encode(),
             KEY_FILE: self.invitation_key.private_bytes_raw(),
@@ -98,15 +98,15 @@ class Credentials:
         }
 
     def is_operator(self, token: str) -> bool:
-        """Return whether this is the operator's token; every wrong one takes as long to check."""
+        """Return whether this is the first operator's token, in constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.operator_token.encode())
 
 
 def load_token(folder: Path) -> str:
-    """Return the token in the folder; a missing one is made first.
+    """Return the token in the folder; create it if it is missing.
 
     Raises:
-        CredentialsError: The file is open to other users, or holds something else.
+        CredentialsError: The file is open to other users, or does not hold a token.
         OSError: It cannot be read or written.
     """
     path, new_token = folder / TOKEN_FILE, secrets.token_urlsafe(TOKEN_BYTES) + "\n"
@@ -114,7 +114,7 @@ def load_token(folder: Path) -> str:
 
 
 def new_key() -> bytes:
-    """Return a new Ed25519 key in PEM, as its file holds it."""
+    """Return a new Ed25519 private key in PEM (PKCS #8, unencrypted)."""
     return Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -123,7 +123,7 @@ def new_key() -> bytes:
 
 
 def load_or_create(path: Path, fresh: bytes) -> bytes:
-    """Return what a file of credentials holds; a missing one is made first.
+    """Return the content of a file of credentials; create it with `fresh` if it is missing.
 
     Raises:
         CredentialsError: The file is open to other users.
@@ -153,15 +153,15 @@ def _token_of(content: bytes, path: Path) -> str:
 
 
 def key_of(content: bytes, path: Path, otherwise: str) -> Ed25519PrivateKey:
-    """Return the key that a file holds.
+    """Parse an Ed25519 private key in PEM.
 
     Args:
         content: Content of the file.
-        path: Path of the file.
-        otherwise: Remedy for a file that holds no key.
+        path: Path of the file, for the error message.
+        otherwise: Remedy, for the error message.
 
     Raises:
-        CredentialsError: It holds no key.
+        CredentialsError: The content is not such a key.
     """
     try:
         key = serialization.load_pem_private_key(content, password=None)

@@ -1,8 +1,7 @@
-"""The leader's line to its helper over HTTP: signed requests, and refusals by name.
+"""The leader's HTTP client for its helper: signed requests, and refusals by name.
 
-The helper is another organization's: sizes and times are limited, redirects are not followed, and
-its words reach nobody but the log, cleaned. Of its clock nothing is believed but what it wants to
-read in signatures.
+The helper belongs to another organization: sizes and times are limited, redirects are not followed,
+and its texts go only to the log, sanitized. Its clock is used only for the times of signatures.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from earshot_protocol.two_operators.transport import OFFER_PATH, PART_PATH, TOTA
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Task, encode
 
 TIMEOUT = 30.0
-"""Seconds for which the network may stand still."""
+"""Seconds without network progress after which a request fails."""
 LONGEST_AWAY = 3600.0
-"""Most seconds for which a helper may send its leader away at a time."""
+"""Largest `Retry-After` that is honoured, in seconds."""
 
 _FIRST, _EACH = 60.0, 1e-5
-"""Seconds that a task may take, plus a time per byte of a list: ten times what a helper needs."""
+"""Seconds for a task, and for each byte of a list: ten times a helper's need."""
 _LONGEST_TEXT = 300
 _BAD_SIGNATURE = "bad_signature"
 _NAMES = {each.name for each in HelperRefusalError.__subclasses__()} | {
@@ -67,13 +66,13 @@ _log = logging.getLogger(__name__)
 
 
 class HelperTroubleError(RemoteError):
-    """A helper that gave no answer, or refused one.
+    """The helper did not answer, or refused to.
 
     Args:
         message: Text for the log.
-        name: Name of the trouble: of the refusal, or what is wrong with the line.
+        name: Name of the refusal, or of the connection's failure.
         final: Whether the same task will never be answered.
-        seconds: Seconds for which the helper asked to be left alone.
+        seconds: Seconds in the helper's `Retry-After`; 0 without one.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class HelperTroubleError(RemoteError):
 
 
 class _ClockError(HelperTroubleError):
-    """The signature's time is not that of the helper's clock."""
+    """The helper refused a signature's time, by its clock."""
 
     def __init__(self, message: str, now: float) -> None:
         super().__init__(message, _BAD_SIGNATURE)
@@ -94,20 +93,20 @@ class _ClockError(HelperTroubleError):
 
 
 def patience(task: Task) -> float:
-    """Return the seconds after which a helper's answer to a task is no longer waited for."""
+    """Return the seconds to wait for a helper's answer to a task."""
     return _FIRST + (_EACH * len(task.reports) if isinstance(task, AddUp) else 0.0)
 
 
 class HelperLine:
-    """A leader's line to one helper, for one thread, within a `with` block.
+    """A leader's client for one helper, for one thread, within a `with` block.
 
-    The helper's certificate has to be one that the system trusts.
+    The system must trust the helper's certificate.
 
     Args:
         helper: URL of the helper, https; http is accepted for this machine's own addresses only.
         key: Signing key of the leader.
-        timeout: Seconds for which the network may stand still.
-        clock: Clock of the seconds since 1970.
+        timeout: Seconds without network progress after which a request fails.
+        clock: Clock in seconds since 1970.
 
     Raises:
         InvalidInputError: `helper` is not the URL of a helper.
@@ -127,7 +126,7 @@ class HelperLine:
         self._timeout = timeout
         self._clock = clock
         self._ahead = 0.0
-        """Seconds by which the helper's clock is ahead of the one here, once known."""
+        """Seconds by which the helper's clock is ahead of ours, once known."""
         self._connection = connection(helper, None, timeout)
 
     def __enter__(self) -> Self:
@@ -142,10 +141,10 @@ class HelperLine:
         self._connection.close()
 
     def answer(self, task: Task) -> Answer:
-        """Send the helper a task and return its answer, of which only the form is checked.
+        """Send the helper a task and return its answer; only its format is checked.
 
         Raises:
-            HelperTroubleError: It gave no answer, or refused; the error has the name of the reason.
+            HelperTroubleError: The helper did not answer, or refused; `name` is the reason.
             UnexpectedMessageError: It is not a task of a helper.
         """
         until = time.monotonic() + patience(task)
@@ -159,7 +158,7 @@ class HelperLine:
             largest = LARGEST_ANSWER_BYTES + len(task.reports)
             content = self._call(TOTAL_PATH, encode(last), largest, until)
         else:
-            raise UnexpectedMessageError(f"{type(task).__name__} asks nothing of a helper")
+            raise UnexpectedMessageError(f"{type(task).__name__} is not a task of a helper")
         try:
             return decode_helper_answer(content)
         except MalformedMessageError as error:
@@ -171,13 +170,13 @@ class HelperLine:
         except _ClockError as error:
             self._ahead = error.now - self._clock()
             _log.warning(
-                "the helper's clock is %.0f seconds ahead of the one here: one is wrong",
+                "the helper's clock is %.0f seconds ahead of ours: one of them is wrong",
                 self._ahead,
             )
             return self._request(path, body, limit, until)
 
     def _request(self, path: str, body: bytes, limit: int, until: float) -> bytes:
-        """Return the content of the response, at most `limit` bytes; none if that is 0."""
+        """Return the content of the response, at most `limit` bytes; 0 expects no content."""
         try:
             response, content = self._exchange(path, body, limit, until)
         except (OSError, http.client.HTTPException) as error:
@@ -202,7 +201,7 @@ class HelperLine:
         fields = sign(self._key, self._key_id, created, path, MESSAGEPACK, body)
         fields |= {"Content-Type": MESSAGEPACK, "Accept": f"{MESSAGEPACK}, {PROBLEM}"}
         connected = connect(self._connection, until)
-        # A long list takes its time before the first byte of an answer.
+        # A long list may take minutes before the first byte of an answer.
         left = max(0.001, until - time.monotonic())
         connected.settimeout(left if path == TOTAL_PATH else min(left, self._timeout))
         return exchange(self._connection, "POST", path, body, fields, limit, until)
@@ -210,7 +209,7 @@ class HelperLine:
     def _refusal(
         self, response: http.client.HTTPResponse, media: str, content: bytes
     ) -> HelperTroubleError:
-        """Return the error that an unsuccessful response means."""
+        """Return the error for an unsuccessful response."""
         problem = Problem(type="", title=f"{response.status} {response.reason}", status=0)
         if media == PROBLEM:
             with contextlib.suppress(MalformedMessageError):
@@ -230,12 +229,12 @@ class HelperLine:
 
     def _garbage(self, said: str) -> HelperTroubleError:
         return HelperTroubleError(
-            f"the helper {self._helper} answers something else: {one_line(said, _LONGEST_TEXT)}",
+            f"the helper {self._helper} sent an invalid answer: {one_line(said, _LONGEST_TEXT)}",
             "wrong_answer",
         )
 
 
 def _retry_after(response: http.client.HTTPResponse) -> float:
-    """Return the seconds asked for; 0 if none, or if given as a date, which needs a right clock."""
+    """Return the seconds of `Retry-After`; 0 if it is missing or a date."""
     value = response.headers.get("Retry-After", "")
     return min(float(value), LONGEST_AWAY) if value.isascii() and value.isdigit() else 0.0

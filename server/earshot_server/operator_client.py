@@ -1,6 +1,6 @@
-"""Operator's side of the API, used by `earshot phase` and `earshot invite`.
+"""Operator's client of the API, for `earshot phase`, `invite`, `operator` and `phones`.
 
-The token goes to the server that was named, by https or within this machine, and to nobody else.
+The token is sent only to the server that the user named, by https or within this machine.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ from earshot_server.records import AuditEntry, CohortRecord
 
 TOKEN_VARIABLE = "EARSHOT_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
 _TIMEOUT = 60.0
-"""Seconds for which the network may stand still."""
+"""Seconds without network progress after which a request fails."""
 _DEADLINE = 600.0
-"""Seconds that one request may take in all."""
+"""Seconds after which a request fails in any case."""
 _LARGEST = 2**28
-"""Most bytes of a response: many times what a phase of 100,000 phones exports."""
+"""Largest response in bytes: many times the export of a phase of 100,000 phones."""
 _LONGEST_TEXT = 300
 _LONGEST_REFUSAL = 3000
-"""Most characters shown of foreign text, and of a server's reasons."""
+"""Most characters shown of untrusted text, and of a server's reasons."""
 _PREFIX = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
 _T = TypeVar("_T")
 
@@ -107,7 +107,7 @@ class OperatorClient:
         return self._call(PHASES, Started, start).phase
 
     def phases(self) -> tuple[PhaseView, ...]:
-        """Return all phases, newest first."""
+        """Return the newest phases, newest first; at most 100."""
         return self._call(PHASES, Phases).phases
 
     def cohorts(self) -> tuple[CohortRecord, ...]:
@@ -119,10 +119,10 @@ class OperatorClient:
         return self._call(_path(phase), PhaseView)
 
     def find(self, written: str) -> str:
-        """Return the whole identifier of the phase that begins with the digits given.
+        """Return the full identifier of the only phase that begins with the given digits.
 
         Raises:
-            ServerError: No phase begins with them, or several do; the error says which.
+            ServerError: No phase begins with them, or several do; the message lists them.
         """
         prefix = written.strip().rstrip("….").lower()
         if not _PREFIX.fullmatch(prefix):
@@ -139,7 +139,7 @@ class OperatorClient:
         return found[0].phase
 
     def begin(self, phase: str) -> PhaseView:
-        """Let a phase begin with the phones that have joined."""
+        """Begin a phase with the phones that have joined."""
         return self._call(_path(phase) + "/begin", PhaseView, {})
 
     def stop(self, phase: str) -> Stopped:
@@ -147,15 +147,15 @@ class OperatorClient:
         return self._call(_path(phase) + "/stop", Stopped, {})
 
     def export(self, phase: str) -> PhaseExport:
-        """Return everything that is kept of a phase."""
+        """Return everything stored about a phase."""
         return self._call(_path(phase) + "/export", PhaseExport)
 
     def privacy(self) -> PrivacySpent:
-        """Return what phones have spent in all phases."""
+        """Return the privacy that phones have spent in all phases."""
         return self._call(PRIVACY, PrivacySpent)
 
     def two_operators(self) -> TwoOperators:
-        """Return the keys of the two operators of sums; empty ones without a helper."""
+        """Return the public keys of the two operators of sums; empty without a helper."""
         return self._call(TWO_OPERATORS, TwoOperators)
 
     def operators(self) -> tuple[OperatorView, ...]:
@@ -163,7 +163,7 @@ class OperatorClient:
         return self._call(OPERATORS, Operators).operators
 
     def add_operator(self, new: NewOperator) -> OperatorToken:
-        """Add an operator; return the new token, which is shown only this once."""
+        """Add an operator; return the new token, which cannot be read again."""
         return self._call(OPERATORS, OperatorToken, new)
 
     def remove_operator(self, name: str) -> None:
@@ -171,7 +171,7 @@ class OperatorClient:
         self._send(_operator(name), method="DELETE")
 
     def rotate(self, name: str) -> OperatorToken:
-        """Give an operator a new token, and return it."""
+        """Replace an operator's token, and return the new one."""
         return self._call(_operator(name) + "/token", OperatorToken, {})
 
     def phones(self) -> PhoneCounts:
@@ -190,7 +190,7 @@ class OperatorClient:
             path = f"{AUDIT}?before={entries[-1].entry}"
 
     def _call(self, path: str, kind: type[_T], body: object = None) -> _T:
-        """Post a body, or get without one, and return what comes back."""
+        """Send a POST with a body, or a GET without one, and decode the response."""
         content = self._send(path, body, "GET" if body is None else "POST")
         try:
             return decode_body(content, JSON, kind)
@@ -217,7 +217,7 @@ class OperatorClient:
             )
         if response.status >= 400:
             raise ServerError(_said(response, content))
-        # Or whoever answers everything would have erased a phone.
+        # Otherwise any server that responds 200 to everything would seem to have erased a phone.
         if (response.status == 204) != (method == "DELETE"):
             raise self._stranger(f"{response.status} {response.reason}")
         if len(content) > _LARGEST:
@@ -226,7 +226,7 @@ class OperatorClient:
 
     def _stranger(self, said: str) -> ServerError:
         return ServerError(
-            f"{self._server} answers something else: {one_line(said, _LONGEST_TEXT)}; is "
+            f"{self._server} sent an invalid response: {one_line(said, _LONGEST_TEXT)}; is "
             "`earshot serve` of this version running there?"
         )
 
@@ -240,7 +240,7 @@ def _operator(name: str) -> str:
 
 
 def _said(response: http.client.HTTPResponse, content: bytes) -> str:
-    """Return a refusal's reason, as the server worded it."""
+    """Return the reason in an error response, sanitized."""
     said = f"the server answered {response.status} {response.reason}"
     with contextlib.suppress(MalformedMessageError):
         problem = decode_body(content, JSON, Problem)

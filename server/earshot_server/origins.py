@@ -1,4 +1,4 @@
-"""Pages that hold phones, and their origins, which an operator names one by one."""
+"""Pages that hold phones, and their origins, which an operator configures one by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from earshot_protocol.connecting import is_this_machine
 from earshot_protocol.errors import InvalidInputError
 
 HERE = "here"
-"""Word that stands for the page which the phones' own server serves, in the place of a URL."""
+"""Value for the page that the server itself serves, instead of a URL."""
 HERE_PATH = "/phone/"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[1-9][0-9]{0,4})?")
 _LARGEST_PAGE = 256
@@ -17,12 +17,12 @@ _USUAL_PORTS = {"http": 80, "https": 443}
 
 
 def read_origin(text: str) -> str:
-    """Return an origin as browsers write it: scheme, host, and a port that is not the usual one.
+    """Check an origin as browsers write it: scheme, host, and a port that is not the default.
 
-    An app that shows its own files has a scheme of its own, such as `capacitor://localhost`.
+    An app that shows its own files has its own scheme, such as `capacitor://localhost`.
 
     Raises:
-        InvalidInputError: The text is not the origin of pages that may be trusted with a phone.
+        InvalidInputError: The text is not an origin, or pages from it cannot be trusted.
     """
     refused = f"{text[:200]!r} is not an origin of pages"
     scheme = text.partition("://")[0]
@@ -39,18 +39,18 @@ def read_origin(text: str) -> str:
     except ValueError as error:
         raise InvalidInputError(f"{refused}: {error}") from None
     if port is not None and port == _USUAL_PORTS.get(scheme):
-        raise InvalidInputError(f"{refused}: browsers leave :{port} out of {scheme}; do so, too")
+        raise InvalidInputError(f"{refused}: leave :{port} out, the default port of {scheme}")
     if scheme == "http" and not is_this_machine(host):
         raise InvalidInputError(
-            f"{refused}: anybody on the way could change a page that comes over http; use https"
+            f"{refused}: others could change a page that is loaded over http; use https"
         )
     if scheme in ("file", "data", "blob", "javascript", "about"):
-        raise InvalidInputError(f"{refused}: pages of {scheme}: have none")
+        raise InvalidInputError(f"{refused}: {scheme}: pages have no origin")
     return text
 
 
 def read_page(text: str) -> str:
-    """Return the URL of a page that holds a phone.
+    """Check the URL of a page that holds a phone.
 
     Raises:
         InvalidInputError: The text is not such a URL.
@@ -70,7 +70,7 @@ def read_page(text: str) -> str:
 
 
 def page_at(given: str, server: str) -> str:
-    """Return the URL of a page that an operator has named by its URL, or as `here`.
+    """Return the URL of a page that an operator has given as a URL or as `here`.
 
     Args:
         given: URL, or `HERE` for the page that the server serves itself.

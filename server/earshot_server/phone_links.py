@@ -1,4 +1,4 @@
-"""Links by which phones in browsers are invited, and QR codes of them."""
+"""Links that invite phones in browsers, and their QR codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from earshot_protocol.phone_link import PhoneLink
 
 
 def link_to(page: str, server: str, invitation: str, leader: str, helper: str) -> str:
-    """Return the link to a page that holds a phone, with all that the phone is told.
+    """Return the link to a page that holds a phone, with invitation, server and keys.
 
     Args:
         page: URL of the page, as `origins.read_page` returns it.
@@ -19,13 +19,13 @@ def link_to(page: str, server: str, invitation: str, leader: str, helper: str) -
         helper: Key of the helper, in hexadecimal; empty without one.
 
     Raises:
-        InvalidInputError: The server has no helper, so that a phone in a browser could not take
-            part in anything; or a part of the link is not what it must be.
+        InvalidInputError: The server has no helper, so a phone in a browser could not take part in
+            any phase; or a part of the link is invalid.
     """
     if not (leader and helper):
         raise InvalidInputError(
-            "a phone in a browser takes part in sums by two operators alone, and this server has "
-            "no helper: start it with --helper and --helper-key"
+            "a phone in a browser takes part only in sums by two operators, and this server has no "
+            "helper: start it with --helper and --helper-key"
         )
     invited = PhoneLink(
         server=server.removesuffix("/"),
@@ -37,7 +37,7 @@ def link_to(page: str, server: str, invitation: str, leader: str, helper: str) -
 
 
 def drawn(text: str) -> str:
-    """Return a QR code as an SVG element, without style, to stand in a page."""
+    """Return a QR code as an SVG element without style, for embedding in a page."""
     import segno
 
     code = segno.make_qr(text, error="l")
@@ -48,7 +48,7 @@ def drawn(text: str) -> str:
 
 
 def printed(text: str) -> str:
-    """Return a QR code in blocks, two rows a line, as terminals show them."""
+    """Return a QR code in block characters for terminals, two rows per line."""
     import segno
 
     lines = io.StringIO()

@@ -14,26 +14,26 @@ RUNNING = "running"
 PUBLISHED = "published"
 FAILED = "failed"
 STOPPED = "stopped"
-"""Stopped by an operator; phones and the store know it as a failure for `STOPPED_REASON`."""
+"""Stopped by an operator; for phones and the store, a failure with `STOPPED_REASON`."""
 
 STOPPED_REASON = "stopped by an operator"
-"""Reason told to the phones of a stopped phase; nothing else ends a phase with these words."""
+"""Reason sent to the phones of a stopped phase; no other phase ends with this text."""
 
 RESTORED_REASON = "restored from a"
-"""First words told to the phones of a phase that was under way in a backup, or another copy."""
+"""Beginning of the reason sent to phones of a phase that was under way in a restored copy."""
 
 MOST_TRIES = 12
-"""Tries to move a phase on before it is given up: about two and a half hours."""
+"""Number of tries to move a phase on before it fails; they span about two and a half hours."""
 
 
 class StepRecord(msgspec.Struct, frozen=True):
-    """One step of a phase, as its history keeps it.
+    """One step in the history of a phase.
 
     Attributes:
         number: Number of the step within its phase, from 0.
         step: Name of the step.
-        expected: Phones that had a task.
-        answered: Phones that have answered.
+        expected: Number of phones that had a task.
+        answered: Number of phones that have answered.
         opened: Time at which the step began.
         closed: Time at which the next step began; None while this one is open.
     """
@@ -51,7 +51,7 @@ class Trouble(msgspec.Struct, frozen=True):
 
     Attributes:
         attempts: Number of tries to move the phase on.
-        reason: Name of the error; the log has the rest. Empty during a first try.
+        reason: Name of the error; the log has the details. Empty during a first try.
         next_try: Time of the next try.
     """
 
@@ -91,18 +91,17 @@ class PhaseRecord(msgspec.Struct, frozen=True):
         finished: Time at which it was published, failed or was stopped; None before.
         wanted: Most phones that may join.
         least: Fewest phones that must have joined when the gathering ends.
-        joined: Phones that have joined.
+        joined: Number of phones that have joined.
         gather_until: Time at which the gathering ends.
         step: Name of the present step; `GATHERING` before the first one.
-        deadline: Time at which the present step ends; None where no step is open.
+        deadline: Time at which the present step ends; None if no step is open.
         steps: Steps so far, oldest first.
-        ending: Ending that phones are told; None before the phase is over.
-        trouble: Trouble that keeps the phase from moving on; None where there is none.
-        name: Name that people give the phase; empty if it has none.
+        ending: Ending that is sent to phones; None before the phase is over.
+        trouble: Trouble that keeps the phase from moving on; None without any.
+        name: Name of the phase for people; empty if it has none.
         cohorts: Cohorts whose phones the phase gathers; empty for all phones.
-        refusals: Phones that say that they refuse the phase, counted by rule.
-        helper: Trouble that keeps the helper of a sum by two operators from answering; None where
-            there is none.
+        refusals: Number of phones that reported a refusal, by rule.
+        helper: Trouble with the helper of a sum by two operators; None without any.
     """
 
     phase: bytes
@@ -126,7 +125,7 @@ class PhaseRecord(msgspec.Struct, frozen=True):
 
     @property
     def least_answers(self) -> int:
-        """Fewest phones that must answer every step: those that joined, less the fraction ρ."""
+        """Fewest phones that must answer every step: a share 1 − ρ of those that joined."""
         return msgspec.structs.replace(self.parameters, phones=self.joined).least_survivors
 
 

@@ -210,8 +210,8 @@ def test_the_command_says_what_more_prototypes_cost_and_how_to_start_them(tmp_pa
     file.write_text(json.dumps({name: list(own) for name, own in HIERARCHY.groups.items()}))
     asked = ("--phones", "3000", "--epsilon", "1", "--hierarchy", str(file))
     usual, text = run(*asked), run(*asked, "--finer")
-    assert "prototypes of their own" not in usual
-    assert "3 choices of polls get prototypes of their own, besides 3 labels (--finer)" in text
+    assert "their own prototypes" not in usual
+    assert "3 choices of polls get their own prototypes, in addition to 3 labels" in text
     assert "the length of a label falls by up to √2" in text
     assert "the sum of labels has 6 × 64 numbers, not 3 × 64" in text
     sent, less = re.findall(r"each phone sends ([\d.]+) kB for it, not ([\d.]+) kB", text)[0]
@@ -220,7 +220,7 @@ def test_the_command_says_what_more_prototypes_cost_and_how_to_start_them(tmp_pa
     assert "--finer" in words
     started = earshot(*words[1:], "--dry-run", "--verbose", "--server", "http://127.0.0.1:9")
     assert started.returncode == 0
-    assert "3 choices of polls get prototypes of their own" in started.stdout
+    assert "3 choices of polls get their own prototypes" in started.stdout
     assert "labels: a secure sum with k = " in started.stdout
     split = run(*asked, "--kinds", "6")
     assert "a label gets up to 6 prototypes, one for each kind of sound that it covers" in split
@@ -244,7 +244,7 @@ def test_the_table_says_what_the_json_says() -> None:
         run("--phones", "3000", "--epsilon", "1", "--labels", "café,office", "--json")
     )
     proposal = told["proposal"]
-    assert "3 000 phones, 2250 of them counted on" in text.replace("\u202f", " ")
+    assert "3 000 phones, 2250 of them assumed to" in text.replace("\u202f", " ")
     for step in proposal["steps"]:
         assert step["step"] in text
     assert f"a label gets a clear prototype if {proposal['needed']} phones or more" in text

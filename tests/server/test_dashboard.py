@@ -352,8 +352,8 @@ def failed(
     [
         (made.too_few(), "--step-hours"),
         (made.never_started(), "--gather-hours"),
-        (failed([198]), "does not gather anywhere"),
-        (failed([198, 197, 196, 195, 194]), "did not add up"),
+        (failed([198]), "forms no groups"),
+        (failed([198, 197, 196, 195, 194]), "no sum could be computed"),
         (failed([], joined=150), "do not suit the phones that joined"),
     ],
 )
@@ -364,7 +364,7 @@ def test_failed_phase_says_why_and_what_to_do(record: PhaseRecord, advice: str) 
     assert wording.sentence(record.ending.reason) + "." in shown.words
     assert advice in shown.words
     assert "to come" not in shown.words
-    others = {"--step-hours", "--gather-hours", "does not gather", "did not add up"}
+    others = {"--step-hours", "--gather-hours", "forms no groups", "no sum could be computed"}
     assert sum(other in shown.words for other in others) <= 1
 
 

@@ -125,7 +125,7 @@ def test_a_database_that_was_not_migrated_is_not_ready(empty: Database, table: b
     if table:
         with empty.transaction() as connection:
             database_module._schema_version(connection)
-    with pytest.raises(DatabaseUnavailableError, match="lacks our tables"):
+    with pytest.raises(DatabaseUnavailableError, match="tables are missing"):
         empty.check()
     empty.migrate()
     empty.check()

@@ -118,7 +118,7 @@ def test_a_browser_is_led_to_the_form_and_back(server: Server) -> None:
             assert file.status_code == 200
     signed = browser.sign_in(to=there)
     assert (signed.status_code, signed.location) == (303, there)
-    assert "knows none by this name" in page_of(browser.get(there), 404)
+    assert "has no phase with this one" in page_of(browser.get(there), 404)
     assert "Signed in as operator (admin)" in page_of(browser.get("/"))
 
 

@@ -77,7 +77,7 @@ def test_cells_have_the_name_of_the_nearest_prototype_within_the_radius(page: st
         "of the kinds of public sound with which the phase began, 35 % stay unknown",
         "1 kind of place was named by nobody: c8, heard by about 12 phones or more",
         "into 10 cells around public start centroids. 2 secure sums moved the cells",
-        "in 8 cells what phones heard stood clear of the noise",
+        "in 8 cells what phones heard was clear of the noise",
         "c8 unknown nobody named it yes 12.4",
     ):
         assert said in page
@@ -88,7 +88,7 @@ def test_without_a_radius_every_cell_has_a_name() -> None:
     assert all(row["name"] in made.LABELS for row in rows(boundless, "cells"))
     assert {row["nobody named it"] for row in rows(boundless, "cells")} == {"no"}
     said = words(f"/phases/{boundless.phase.hex()}", boundless)
-    assert "the nearest prototype, however far away that is" in said
+    assert "the nearest prototype, at any distance" in said
     assert "named by nobody" not in said
     assert sentences.outcome(boundless) == "11 of 11 labels clear of the noise"
 
@@ -209,7 +209,7 @@ def test_it_is_said_in_few_words_too() -> None:
         (line,) = (each for each in said if each.startswith(name))
         assert re.fullmatch(r".*: not clear of the noise \(p = [\d.]+\), so it names nothing", line)
     assert "cell c8: a kind of place that nobody named, heard by about 12 phones or more" in said
-    assert said[-1].endswith("which says about how much sound without a label will.")
+    assert said[-1].endswith("an estimate of how much unlabelled sound will.")
     nothing = msgspec.structs.replace(ending(), name_p_values=(1.0,) * 11)
     without = outcomes.words_for(FOUND.parameters).lines(nothing)
     assert without[-1].endswith("beyond it a sound is unknown."), "nothing more is known"
@@ -300,7 +300,7 @@ def test_a_phase_without_a_sum_of_cells_says_that_none_has_moved() -> None:
         ),
     )
     said = words(f"/phases/{still.phase.hex()}", still)
-    assert "No sum moved them: all are where the start centroids are" in said
+    assert "No sum moved them: all are at the start centroids" in said
     assert "moved the cells to where sound is" not in said
 
 

@@ -230,7 +230,7 @@ def test_a_folder_for_the_socket_that_is_somebody_else_s_is_not_used(folder: Pat
         place = postgres._socket_folder
     place.mkdir(mode=0o755)
     try:
-        with pytest.raises(EmbeddedDatabaseError, match="somebody else"), embedded(long):
+        with pytest.raises(EmbeddedDatabaseError, match="another user"), embedded(long):
             pass
     finally:
         place.rmdir()

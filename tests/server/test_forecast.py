@@ -231,7 +231,7 @@ def test_refusals_are_those_of_the_crowd_wanted_and_of_the_fewest() -> None:
 def test_what_clusters_on_each_phone_is_refused_and_operators_are_told_what_to_do() -> None:
     (refused,) = seen(usual(budget=Budget(1.0, 0.25, 0.5, 0.5))).refusals
     assert refused.rule == "largest_phone_epsilon"
-    assert "at most 2.0 is accepted; what each phone makes private by itself" in refused.reason
+    assert "at most 2.0 is accepted; the local route protects single recordings" in refused.reason
     assert "Policy.per_recording()" in refused.reason
     assert "earshot phone --per-recording" in refused.reason
     (dear,) = seen(statistics_parameters(epsilon=0.5, contacts=20)).refusals
@@ -399,7 +399,7 @@ def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_t
     for said in (
         "discovery phase of 1000 phones",
         "per phone (zero-out: its part against zeros)",
-        "a phone whose part is another phone's instead: ε = 4.29",
+        "a phone replaced by another: ε = 4.29",
         "honest phones: 37.5 for each of 20 cells, if each hears one thing, in one cell",
         "can be moved to where sound is",
         "honest phones: 68.2 for each of 11 labels, if all that a phone labelled has one label",
@@ -408,7 +408,9 @@ def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_t
     ):
         assert said in shown
     starved = words(found_by_sums(phones=100, labels_noise=24.0))
-    assert "not enough for any to get a prototype but by luck: more phones (--phones)" in starved
+    assert (
+        "not enough for any to get a prototype, except by chance: more phones (--phones)" in starved
+    )
 
 
 def test_a_discovery_sends_what_was_foretold() -> None:
@@ -487,9 +489,9 @@ def test_a_forecast_speaks_of_luck_before_it_speaks_of_none() -> None:
     for phones, said in (
         (
             4,
-            "unlikely that any can get a prototype (a chance of 18 % at most, whatever phones",
+            "unlikely that any can get a prototype (a probability of at most 18 %, whatever phones",
         ),
-        (15, "not enough for any to get a prototype but by luck: more phones (--phones) or a la"),
+        (15, "not enough for any to get a prototype, except by chance: more phones (--phones) or"),
         (60, "that is enough for 2 of 11 to get a prototype"),
         (3000, "all 11 can get a prototype"),
     ):

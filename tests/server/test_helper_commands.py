@@ -118,7 +118,7 @@ def test_what_became_of_sums_is_shown(data: Path) -> None:
     since = r"since \d+ \w+ \d{4}, \d\d:\d\d UTC \(just now\)"
     assert re.search(f"kept keys: 1, {since}; each until its answer, or until the time", told)
     assert re.search(f"kept totals: 1, {since}; each until 1 day after that time", told)
-    assert re.search(f"kept sums: 3, {since}; for good, by number, digests and times alone", told)
+    assert re.search(f"kept sums: 3, {since}; for good, only number, digests and times", told)
     assert f"leader: {KEY}, with at least 50 reports" in told
 
 

@@ -33,7 +33,7 @@ def test_the_page_says_what_was_answered_and_what_may_be_noise() -> None:
     page = words(f"/phases/{ANSWERED.phase.hex()}", ANSWERED)
     for said in (
         "183 of 200 phones stayed and voted: 11 of 12 samples labelled; 2 of the labels may be",
-        "Where 40 or more agree, noise included, that label is the answer",
+        "If 40 or more agree, noise included, that label is the answer",
         "no answer (8 agree; 40 are needed)",
         "may be noise: p =",
         "Samples to be labelled B 12 of 8 dimensions",
@@ -98,10 +98,10 @@ def test_what_it_will_cost_and_answer_is_said_before_it_begins(file: Path) -> No
     assert together.count("ε = 1.5 ") == 1, "per phone"
     for each in ("votes: a secure sum", "check: a secure sum", "for each of 50 samples"):
         assert each in said
-    assert "a phone whose own budget does not hold that adds noise alone, and nobody sees" in said
+    assert "a phone whose own budget does not cover that adds only noise" in said
     assert "a default phone accepts this phase" in said
     heavy = dry_start("--samples", str(file), "--largest-weight", "2", "--epsilon", "1.5")
-    assert "for a phone that makes 2 votes of its own" in heavy
+    assert "for a phone that casts 2 votes" in heavy
     assert "a default phone accepts this phase" in heavy, "it makes one vote, which fits"
 
 

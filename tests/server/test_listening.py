@@ -15,7 +15,7 @@ from earshot_server.processes.settings import Serving
     ["0.0.0.0", "::", "", "192.0.2.7", "fe80::1", "::ffff:127.0.0.1", "example.org", "localhost."],  # noqa: S104
 )
 def test_other_machines_reach_it_through_a_proxy_only(host: str, tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="--proxies 1 if a reverse proxy"):
+    with pytest.raises(InvalidInputError, match="--proxies 1 if the server"):
         Serving(tmp_path, host=host).check()
     Serving(tmp_path, host=host, proxies=1).check()
 

@@ -133,7 +133,7 @@ def test_only_what_a_server_says_of_a_deletion_is_one() -> None:
     for answer in (whole(b"<html>"), whole(b"{}", kind=JSON)):
         with (
             listening(answer) as (port, _),
-            pytest.raises(ServerError, match="answers something else: 200 OK"),
+            pytest.raises(ServerError, match="sent an invalid response: 200 OK"),
         ):
             OperatorClient(f"http://127.0.0.1:{port}", TOKEN).erase(3)
     with listening(b"HTTP/1.1 204 No Content\r\n\r\n") as (port, heard):

@@ -271,17 +271,17 @@ STRANGERS: dict[str, tuple[bytes, str]] = {
     "half a chunk": (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\n{", "IncompleteRead"
     ),
-    "half a head": (b"HTTP/1.1 200 OK\r\nContent-Ty", "answers something else"),
+    "half a head": (b"HTTP/1.1 200 OK\r\nContent-Ty", "sent an invalid response"),
     "no status": (b"HTTP/1.1 two hundred\r\n\r\n", "does not answer"),
-    "no length": (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "answers something else"),
+    "no length": (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "sent an invalid response"),
     "no chunks": (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "does not answer"
     ),
     "a long field": (b"HTTP/1.1 200 OK\r\nX: " + b"a" * 70_000 + b"\r\n\r\n", "does not answer"),
     "many fields": (b"HTTP/1.1 200 OK\r\n" + b"X: a\r\n" * 200 + b"\r\n", "does not answer"),
-    "a portal": (ok(b"<html>please log in</html>", "text/html"), "answers something else"),
-    "another kind": (ok(b'{"phones":[]}'), "answers something else"),
-    "compressed": (ok(gzip.compress(PHASES)), "answers something else"),
+    "a portal": (ok(b"<html>please log in</html>", "text/html"), "sent an invalid response"),
+    "another kind": (ok(b'{"phones":[]}'), "sent an invalid response"),
+    "compressed": (ok(gzip.compress(PHASES)), "sent an invalid response"),
     "latin": (b"HTTP/1.1 403 Verboten \xfc\r\nContent-Length: 0\r\n\r\n", "403 Verboten"),
     "a terminal's commands": (
         b"HTTP/1.1 500 \x1b[2J\r\nContent-Length: 0\r\n\r\n", "the server answered 500"
@@ -292,7 +292,7 @@ STRANGERS: dict[str, tuple[bytes, str]] = {
         ).replace(b"200 OK", b"500 X"),
         "a?[2J b",
     ),
-    "an upgrade": (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "answers something else"),
+    "an upgrade": (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "sent an invalid response"),
 }  # fmt: skip
 
 

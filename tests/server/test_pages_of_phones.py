@@ -237,7 +237,7 @@ def test_an_origin_as_browsers_write_it_is_taken(origin: str) -> None:
         ("http://localhost:80", "leave :80 out"),
         ("https://example.org:99999", "range"),
         ("http://phone.example.org", "use https"),
-        ("file://phone", "have none"),
+        ("file://phone", "have no origin"),
     ],
 )
 def test_another_origin_is_refused(origin: str, words: str) -> None:

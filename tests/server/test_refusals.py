@@ -169,7 +169,7 @@ def test_refusals_of_one_phone_are_limited_like_all_its_requests(
 
 
 def test_a_refusal_of_a_phase_that_nobody_knows_is_not_counted(database: Database) -> None:
-    with pytest.raises(UnexpectedMessageError, match="in which this phone is not"):
+    with pytest.raises(UnexpectedMessageError, match="this phone is not in the phase"):
         Registry(database).refuse(b"p" * 16, 1, Rule.SUM)
 
 
@@ -193,7 +193,7 @@ def refused(**counts: int) -> PhaseRecord:
             refused(encoder=30, sum=10),
             "40 phones refuse this phase: encoder (30), sum (10)",
         ),
-        (refused(encoder=41), "it cannot succeed unless some of them answer all the same"),
+        (refused(encoder=41), "it cannot succeed unless some of them answer nevertheless"),
         (refused(encoder=200), "All 200 phones refuse this phase: encoder (200)"),
     ],
 )

@@ -226,7 +226,7 @@ def test_the_command_starts_the_same_and_names_the_wall(
 def test_a_dry_run_of_a_sitting_needs_no_server() -> None:
     printed = dry_start("--sitting", "--phones", "400")
     assert "in 1 steps" in printed
-    assert "where the helper answers at once" in printed
+    assert "if the helper answers immediately" in printed
     assert "1 steps" in printed
 
 
@@ -309,7 +309,7 @@ def test_an_invitation_is_signed_for_the_wall_and_shown_once(leading: OperatorsB
     wall = started(leading)
     before = leading.get(wall)
     assert "0 of 20 phones are here" in said(before)
-    assert "Whoever sees this page can use it" in said(before)
+    assert "Anyone who sees this page can use it" in said(before)
     assert links(before) == []
     shown = invited(leading, wall)
     (link,) = links(shown)

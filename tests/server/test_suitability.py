@@ -52,7 +52,7 @@ TAKEN = (
     *("plan_cache_mode = force_generic_plan", "enable_seqscan = off"),
 )
 REFUSED = {
-    "synchronous_commit = off": "a crash loses answers .* SET synchronous_commit = on",
+    "synchronous_commit = off": "a crash loses acknowledged .* SET synchronous_commit = on",
     "statement_timeout = '599s'": "statement_timeout is 599 s, .* SET statement_timeout = 0, or",
     "idle_in_transaction_session_timeout = '1s'": "idle_in_transaction_session_timeout is 1 s",
     "default_transaction_isolation = serializable": "isolation is serializable, .* SET default_t",

@@ -79,7 +79,7 @@ def test_a_server_with_a_helper_starts_it_and_shows_both_keys(
         shown = server.read(f"/phases/{each.hex()}").text
         assert "never put their data together" in shown
         assert f">{words}</" in shown
-    assert "A ballot that is none is left out" in shown
+    assert "Invalid ballots are left out" in shown
 
 
 def step(number: int, name: str, expected: int, answered: int, closed: bool) -> StepRecord:
@@ -118,7 +118,7 @@ def test_a_step_of_the_helper_waits_for_it_and_not_for_phones() -> None:
     assert [row.helper for row in tables.participation(record)] == [True, False, True]
     said = sentences.waiting(record.helper, total, NOW + 3600)
     assert "since 15 Jan 2027, 08:00 UTC (1 hour ago)" in said
-    assert "3 times in vain (unreachable)" in said
+    assert "3 times without success (unreachable)" in said
     reporting = under_way(offer, step(1, "report", 12, 4, False))
     assert sentences.headline(reporting) == "4 of 12 phones have answered"
 

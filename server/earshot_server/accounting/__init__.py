@@ -1,1 +1,1 @@
-"""Joint cost of releases: as phones count it, and by the library dp-accounting."""
+"""Joint privacy cost of releases: as phones count it, and by the library dp-accounting."""

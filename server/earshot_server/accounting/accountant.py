@@ -1,12 +1,12 @@
 """Composition of our events by Google's dp-accounting.
 
-The library adds up Rényi divergences, which every event of ours has, and convolves privacy loss
-distributions, which are known for purely private events. The better of both is taken. What real
-secure summations add to δ is counted as a phone counts it (`privacy.composition`). The library
-knows nothing of ideal sums that a phone does not; but it is independent code, and its figure is the
-tighter one. It stands beside ours in the audit; what people read about phases is the phones' count.
+The library adds up Rényi divergences, which all our events have, and convolves privacy loss
+distributions, which purely private events have. The smaller ε is returned. What real secure
+summations add to δ is counted as phones count it (`privacy.composition`). The library is
+independent code and its ε is slightly tighter; the audit compares it with ours. Pages and reports
+about phases show the phones' count.
 
-Importing the library takes a second, so it happens where it is used.
+Importing the library takes a second, so it is imported where it is used.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class Composed(Cost):
     """Joint cost of some releases.
 
     Attributes:
-        epsilon: Joint ε of the releases; infinite where nothing is known to hold.
+        epsilon: Joint ε of the releases; infinite if no bound holds at this δ.
         delta: Value of δ at which ε holds.
-        method: Method that found ε.
+        method: Method of composition that gave ε.
     """
 
     method: str
 
 
 def composed(events: Iterable[Event], delta: float = TOLD_DELTA) -> Composed:
-    """Return the smallest ε that is known at this δ.
+    """Return the smallest ε that any of the methods proves at this δ.
 
     Args:
-        events: All releases to be counted, against neighbours of the same unit.
+        events: All releases to be counted, all protecting the same unit.
         delta: Value of δ, from 0 to 1.
 
     Raises:
@@ -67,7 +67,7 @@ def composed_total(
 ) -> dict[Unit, Composed]:
     """Return the joint cost of all expenses, per unit, as phones count it (`composed_cost`).
 
-    The library's figure is up to 2 % lower, and would be a second figure for the same thing.
+    The library's ε is up to 2 % lower; it is not used, so that there is one figure everywhere.
     """
     spent = tuple(spent)
     return {unit: _told([each for each in spent if each.release.unit is unit]) for unit in units}
@@ -100,7 +100,7 @@ _Counts = frozenset[tuple[Event, int]]
 
 
 def _by_renyi_divergences(counts: _Counts, delta: float) -> float:
-    """Return ε of ideal sums by the library's composition of Rényi divergences."""
+    """Return ε of the events with ideal sums, by the library's Rényi accountant."""
     from earshot_server.accounting.library import EventAccountant, ProtocolEvent
 
     accountant = EventAccountant(ORDERS.tolist())
@@ -111,14 +111,14 @@ def _by_renyi_divergences(counts: _Counts, delta: float) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _loss_distribution(counts: _Counts) -> PrivacyLossDistribution:
-    """Return the privacy loss of ideal sums that are all purely private (see `privacy.losses`)."""
+    """Return the joint privacy loss of purely private events, sums ideal (`privacy.losses`)."""
     from dp_accounting.pld import privacy_loss_distribution as library
 
     each = [(dominating(event), count) for event, count in counts]
     noises = [one._replace(times=one.times * count) for one, count in each if one.largest_loss > 0]
     largest = math.fsum(noise.largest_loss for noise in noises) or 1.0
     finest = min((noise.decay for noise in noises), default=1.0)
-    # The smallest loss is a multiple of this to the last bit, so that it is not rounded.
+    # The smallest loss is an exact multiple of the interval, so the library does not round it.
     interval = finest / 2 ** max(0, math.floor(math.log2(finest * _LARGEST_GRID / largest)))
     together = library.identity(value_discretization_interval=interval)
     for noise in noises:

@@ -1,4 +1,4 @@
-"""Our events as events of dp-accounting, and an accountant of its own that knows them."""
+"""Adapters to dp-accounting: our events as its events, and an accountant that takes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from earshot_protocol.privacy.events import Event
 
 @dataclass(frozen=True)
 class ProtocolEvent(DpEvent):  # type: ignore[misc]  # the library has no types
-    """One release, as ledgers keep it; a sum counts as if its summation were ideal."""
+    """One release as ledgers record it; a sum counts as if its summation were ideal."""
 
     event: Event
 
 
 class EventAccountant(RdpAccountant):  # type: ignore[misc]
-    """Rényi accountant of the library that knows our events besides its own."""
+    """The library's Rényi accountant, which also takes `ProtocolEvent`."""
 
     def __init__(self, orders: Sequence[float]) -> None:
         super().__init__(orders)

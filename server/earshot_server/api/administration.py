@@ -25,7 +25,7 @@ from earshot_server.store.operators import Accounts, Role
 
 
 class Administration:
-    """Endpoints for administrators. A change is made only together with its audit log entry.
+    """Endpoints for administrators. A change and its audit log entry are one transaction.
 
     Args:
         database: Database that keeps everything.
@@ -37,7 +37,7 @@ class Administration:
         self._erasure = Erasure(database)
 
     def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
-        """Return the endpoints, to be mounted behind the authentication of callers."""
+        """Return the endpoints; `authenticate` runs before each."""
         blueprint = Blueprint("administration", __name__)
         blueprint.before_request(authenticate)
         blueprint.before_request(bodies.negotiate)
@@ -82,7 +82,7 @@ class Administration:
         return bodies.respond(OperatorToken(name=name, token=token))
 
     def audit(self) -> Response:
-        """List the newest entries of the audit log, or those before a given one."""
+        """List the newest entries of the audit log, or the newest before entry `before`."""
         before = request.args.get("before")
         if before is not None and not (before.isascii() and before.isdigit() and len(before) < 19):
             raise MalformedMessageError("before: give the number of an entry")
@@ -90,12 +90,12 @@ class Administration:
         return bodies.respond(Audit(entries=entries))
 
     def phones(self) -> Response:
-        """Return how many phones there are; for every operator."""
+        """Return how many phones there are; every role may read it."""
         enrolled, in_phases = self._erasure.counts()
         return bodies.respond(PhoneCounts(enrolled=enrolled, in_phases=in_phases))
 
     def erase(self, phone: int) -> Response:
-        """Delete everything about a phone."""
+        """Delete everything stored about a phone."""
         if not self._erasure.erase(phone, present_operator().name, "erase phone"):
             raise UnknownPhoneError("no phone has this number")
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""The whole web application, to be run by any WSGI server in any number of processes."""
+"""The WSGI application of the server; any number of processes may run it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ApiSettings:
     Attributes:
         database: Migrated database that keeps everything.
         credentials: Credentials of the server.
-        attestation: Check that decides who may enrol; by default, anybody with an invitation code.
+        attestation: Check that decides which phones may enrol; by default, invitation codes.
         idle_seconds: Seconds after which a phone without a task asks again.
         phone_requests_per_minute: Requests per minute from one phone, to each process.
         address_requests_per_minute: Requests per minute from one address, to each process;
@@ -49,11 +49,11 @@ class ApiSettings:
         proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
         counts: Counts of requests that several workers share; None for a single process.
         phone_origins: Origins of pages that hold phones.
-        phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the one
-            that the application serves itself, and empty without one.
+        phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the
+            application's own page; empty without one.
         helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
             one.
-        data_folder: Folder on whose disk there must be room; None if nothing is kept there.
+        data_folder: Folder whose disk must have free space; None if there is no data folder.
     """
 
     database: Database
@@ -99,7 +99,7 @@ class _PhaseConverter(BaseConverter):
 
 
 def create_app(settings: ApiSettings) -> Flask:
-    """Make the application; it keeps only rates and figures that the database does not."""
+    """Create the application; outside the database it keeps only request rates and metrics."""
     database, credentials = settings.database, settings.credentials
     archive = Archive(database)
     limits = RateLimits(

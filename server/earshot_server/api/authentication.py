@@ -28,7 +28,7 @@ _View = Callable[..., Response]
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _FIRST = Operator(FIRST, Role.ADMIN)
 _NOBODY = 0
-"""Number that no phone has."""
+"""A number that no phone has."""
 _NOBODYS_KEY = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
 """Key against which signatures in the name of phones that do not exist are checked."""
 
@@ -54,8 +54,8 @@ def authenticate(public_key: Callable[[str], bytes | None]) -> str:
     """Return the name of the key that signed the present request; its body is not read yet.
 
     Args:
-        public_key: Function from a key's name to the key; None if there is none of this name, which
-            gets the same answer as a wrong signature, after the same amount of work.
+        public_key: Function from a key's name to the key; None if there is no such key, which gets
+            the same answer as a wrong signature, after the same amount of work.
 
     Raises:
         StaleSignatureError: The signer's clock is wrong, or the request is old.
@@ -125,17 +125,17 @@ class OperatorAuthentication:
         self._limits = limits
 
     def by_token(self, challenge: str = "Bearer") -> None:
-        """Find out by the token which operator sends the present request.
+        """Authenticate the operator of the present request by its token.
 
-        Browsers send the password of HTTP Basic by themselves, even when another site makes them do
-        so; therefore it permits reading, and never a change.
+        HTTP Basic permits only reading: browsers attach its password to requests that other sites
+        make them send.
 
         Args:
-            challenge: Authentication scheme that a request without a token is asked for.
+            challenge: Authentication scheme named in the response to a request without a token.
 
         Raises:
-            OperatorError: The token is nobody's, or not that of the operator named.
-            RateLimitError: Too many wrong tokens came from the address; this one was not looked at.
+            OperatorError: The token is missing or wrong, or belongs to another operator than named.
+            RateLimitError: Too many wrong tokens came from the address; this one was not checked.
         """
         scheme, name, token = given_token()
         if scheme == "basic" and request.method not in ("GET", "HEAD"):
@@ -146,11 +146,11 @@ class OperatorAuthentication:
         g.operator = self._admit(token, name, challenge)
 
     def by_session(self, secret: str) -> bool:
-        """Find out by a session which operator sends the present request.
+        """Authenticate the operator of the present request by a browser session.
 
         Returns:
-            Whether the session holds; a session ends with its time, by signing out, and when the
-            token that began it is replaced or its operator removed.
+            Whether the session is valid. A session ends when it expires, when the operator signs
+            out, and when the token that began it is replaced or its operator removed.
         """
         given = self.sessions.token_hash(secret) if secret else None
         operator = None if given is None else self._holder(given)
@@ -160,19 +160,19 @@ class OperatorAuthentication:
         return True
 
     def sign_in(self, token: str) -> str:
-        """Begin a session of whoever holds the token, and return its secret.
+        """Begin a session of the token's operator, and return its secret.
 
         Raises:
-            OperatorError: The token is nobody's.
+            OperatorError: The token is wrong.
         """
         g.operator = self._admit(token, None, "Bearer")
         return self.sessions.begin(hash_of(token))
 
     def check_failures(self) -> None:
-        """Refuse to look at a token from an address that has sent too many wrong ones.
+        """Check that the sender's address has not sent too many wrong tokens.
 
         Raises:
-            RateLimitError: It has.
+            RateLimitError: It has sent too many.
         """
         self._limits.check_failures(request.remote_addr)
 
@@ -192,7 +192,8 @@ class OperatorAuthentication:
 def given_token() -> tuple[str, str | None, str]:
     """Return the scheme, the name and the token of the present request's `Authorization`.
 
-    The name is None where the scheme has none, as Bearer; what cannot be read has an empty token.
+    The name is None where the scheme has none, as with Bearer. An invalid field gives an empty
+    token.
     """
     scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
     scheme, rest = scheme.lower(), rest.strip()
@@ -212,9 +213,9 @@ def present_operator() -> Operator:
 
 
 def needs(role: Role, view: _View) -> _View:
-    """Restrict a view to operators of this role, and of roles that include it.
+    """Restrict a view to operators whose role includes this one.
 
-    Calling it raises `RoleError` for all others.
+    For all others the view raises `RoleError`.
     """
 
     @wraps(view)

@@ -1,4 +1,4 @@
-"""An application without endpoints: limits, figures, a log, safe fields, and problems."""
+"""A Flask application without endpoints: rate limits, metrics, log, secure headers, problems."""
 
 from __future__ import annotations
 
@@ -37,14 +37,13 @@ def bare_app(
     proxies: int,
     details: Mapping[int, str] | None = None,
 ) -> Flask:
-    """Make an application that blueprints are still to be mounted on.
+    """Create an application for blueprints to be registered on.
 
     Args:
         limits: Limits of requests per address.
-        metrics: Figures, to which requests are added.
+        metrics: Metrics in which requests are counted.
         proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
-        details: Details of the problems that the framework finds, by their status; by default those
-            of the server.
+        details: Details of the framework's problems, by status; by default `problems.DETAILS`.
     """
     app = Flask(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
@@ -60,9 +59,9 @@ def bare_app(
 def _begin(limits: RateLimits) -> None:
     g.request_id = secrets.token_hex(8)
     g.began = time.perf_counter()
-    # A load balancer that was refused would take a busy server for a dead one.
-    # A page is not shown why a browser's own question was refused, only that of its request.
-    # A class that opens the page asks for thousands of files at once, which cost next to nothing.
+    # Not counted: health checks, or a load balancer would take a busy server for a dead one;
+    # preflights, whose refusal a browser does not show to its page; and the page's files, which a
+    # class of phones requests by the thousand and which cost next to nothing.
     if request.blueprint not in ("health", PREFLIGHTS, PHONE_PAGE) and not bodies.is_second_look():
         limits.count_address(request.remote_addr)
 
@@ -77,7 +76,7 @@ def _secure(response: Response) -> Response:
 
 
 class _Recorder:
-    """Counts and logs requests, each of which is answered even if that fails."""
+    """Counts and logs requests; a failure to do so does not affect the response."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -87,8 +86,8 @@ class _Recorder:
         """Count and log the present request."""
         try:
             self._record(response)
-        except Exception:  # what observes must not fail what it observes
-            if not self._failed:  # one line, and not one for each request
+        except Exception:  # a response must not fail because of its logging
+            if not self._failed:  # one line, not one for each request
                 _log.exception("requests are answered, but neither counted nor logged")
             self._failed = True
         return response

@@ -18,16 +18,16 @@ _T = TypeVar("_T")
 
 FORMATS = (MESSAGEPACK, JSON)
 FORM = "application/x-www-form-urlencoded"
-"""Media type of what a browser's form sends."""
+"""Media type of a browser's form."""
 ARRIVAL = "earshot.arrival"
-"""Key in the WSGI environment of the present request's `Arrival`, if its body came late."""
+"""Key of the `Arrival` in the WSGI environment, set if the body did not come with the header."""
 
 
 class Arrival(Enum):
     """State of a request body that did not arrive with the header fields."""
 
     AWAITED = auto()
-    """The body has not arrived; the request is dispatched again, and counted then."""
+    """The body has not arrived; the request will be dispatched again with it."""
     COMPLETE = auto()
     """The body has arrived."""
     LATE = auto()
@@ -40,7 +40,7 @@ class BodyAwaited(BaseException):
     """Signal that the header fields were accepted and the body should now be read.
 
     Attributes:
-        limit: Most bytes that the body may have.
+        limit: Largest size of the body, in bytes.
         sender: Sender of the body; empty if unknown.
     """
 
@@ -56,7 +56,7 @@ def is_second_look() -> bool:
 
 
 def check_fields(limit: int, formats: Sequence[str] = FORMATS) -> None:
-    """Check the header fields of the present request about its body, which is not read.
+    """Check the header fields of the present request that describe its body.
 
     Raises:
         UnsupportedMediaError: The body has none of the formats, or is compressed.
@@ -82,7 +82,7 @@ def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = FORMATS) -> b
         RequestEntityTooLarge: The body has more than `limit` bytes; at most one more is read.
         RequestTimeout: The body did not arrive in time.
         BusyError: Too many other bodies are being waited for.
-        BodyAwaited: The body is not there yet.
+        BodyAwaited: The body has not arrived yet.
     """
     check_fields(limit, formats)
     arrival = request.environ.get(ARRIVAL)
@@ -92,7 +92,7 @@ def read(limit: int = LARGEST_SMALL_BODY, formats: Sequence[str] = FORMATS) -> b
         raise RequestTimeout
     if arrival is Arrival.CROWDED:
         raise BusyError
-    # The framework cuts off a body without a length; one byte more shows that it is too long.
+    # The framework truncates a body without a length; one byte more shows that it is too long.
     request.max_content_length = limit + 1
     body = request.get_data()
     if len(body) > limit:
@@ -127,12 +127,12 @@ def decode(body: bytes, kind: type[_T]) -> _T:
 
 
 def negotiate() -> None:
-    """Choose the format of the response, before anything is changed.
+    """Choose the format of the response, before the request changes anything.
 
-    Without a preference, it is the format of the request's own body, or JSON if there is none.
+    The default is the format of the request's body, or JSON without a body.
 
     Raises:
-        NotAcceptableError: The request accepts neither.
+        NotAcceptableError: The request accepts neither format.
     """
     formats = [MESSAGEPACK, JSON] if request.mimetype == MESSAGEPACK else [JSON, MESSAGEPACK]
     g.media_type = request.accept_mimetypes.best_match(formats, formats[0])
@@ -141,5 +141,5 @@ def negotiate() -> None:
 
 
 def respond(body: object, status: int = 200) -> Response:
-    """Return a response in the format that was negotiated."""
+    """Return a response in the negotiated format."""
     return Response(encode_body(body, g.media_type), status, content_type=g.media_type)

@@ -1,9 +1,9 @@
-"""Operators' browsers: signing in, and which of their requests may change anything.
+"""Operators' browsers: sessions, and protection against forged requests (CSRF).
 
-An operator gives the token once, in a form, and the browser keeps the secret of a session in a
-cookie. A change needs three things: that session; the browser's own word that the form was sent
-from this site (`Sec-Fetch-Site`, or `Origin` from browsers that do not send it); and the session's
-form key, which every form carries and no other site can read.
+An operator enters the token once, in a form, and the browser keeps the secret of a session in a
+cookie. A change needs three things: that session; a header field of the browser that the form was
+sent from this site (`Sec-Fetch-Site`, or `Origin` from browsers without it); and the session's form
+key, which every form carries and no other site can read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEY_FIELD = "form_key"
 
 
 class Browsers:
-    """Sessions of the browsers that ask for the dashboard.
+    """Sessions of the browsers that show the dashboard.
 
     Args:
         operators: Authentication of operators.
@@ -41,17 +41,17 @@ class Browsers:
         self._operators = operators
 
     def authenticate(self) -> Response | None:
-        """Find out which operator sends the present request: by session, or else by token.
+        """Authenticate the operator of the present request: by session, or else by token.
 
         Returns:
-            None, or the way to the form in which to sign in, for a browser that only reads.
+            None, or a redirect to the sign-in form if a signed-out browser requests a page.
 
         Raises:
             OperatorError: A client that is not a browser sent no token, or a wrong one.
-            SignedOutError: A form was sent by nobody who is signed in.
-            ForgedRequestError: Another site sent it.
+            SignedOutError: A form was sent without a valid session.
+            ForgedRequestError: A form was sent by another site.
         """
-        if request.endpoint == "dashboard.static":  # the form in which to sign in has colours, too
+        if request.endpoint == "dashboard.static":  # the sign-in form needs its style sheet
             return None
         changes = request.method not in ("GET", "HEAD")
         if changes:
@@ -68,10 +68,10 @@ class Browsers:
         return None
 
     def check_may_sign_in(self) -> None:
-        """Refuse a sign-in over an insecure connection, or after too many wrong tokens.
+        """Check that the connection is secure, and that the address may send another token.
 
         Raises:
-            InsecureSignInError: The browser is elsewhere, and its connection is not encrypted.
+            InsecureSignInError: The browser is on another machine and the connection is not https.
             RateLimitError: Too many wrong tokens came from its address.
         """
         if not _is_private():
@@ -82,7 +82,7 @@ class Browsers:
         """Begin a session for the token's holder, and redirect the browser to a path.
 
         Raises:
-            OperatorError: The token is nobody's.
+            OperatorError: The token is wrong.
         """
         secret = self._operators.sign_in(token)
         self._operators.sessions.end(request.cookies.get(_cookie(), ""))
@@ -108,10 +108,10 @@ class Browsers:
 
 
 def check_origin() -> None:
-    """Refuse a form that the browser sends on behalf of another site, or does not vouch for.
+    """Check by the browser's header fields that a form was sent from this site.
 
     Raises:
-        ForgedRequestError: It does not come from a page of this site.
+        ForgedRequestError: It was sent from another site, or the fields are missing.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site != "same-origin" if site is not None else request.headers.get("Origin") != own_origin():
@@ -124,7 +124,7 @@ def own_origin() -> str:
 
 
 def is_asked_here() -> bool:
-    """Return whether the browser knows this server by a name of this machine itself."""
+    """Return whether the browser reaches this server under a name for its own machine."""
     try:
         return is_this_machine(urlsplit(own_origin()).hostname or "")
     except ValueError:
@@ -151,15 +151,15 @@ def _derived(secret: str, purpose: str, text: str = "") -> bytes:
 
 
 def _cookie() -> str:
-    """Return the cookie's name, with which no other host, and no plain page, can set it."""
+    """Return the cookie's name; with `__Host-`, only an https page of this host can set it."""
     return f"__Host-{COOKIE}" if request.is_secure else COOKIE
 
 
 def _is_private() -> bool:
     """Return whether the connection from browser to server is confidential.
 
-    Without TLS both must be on this machine, also by the name under which the browser knows the
-    server: a proxy on this machine may serve others, and a stranger's name may lead here.
+    Without TLS both the sender's address and the name in the URL must be this machine's: a proxy on
+    this machine may forward requests of others, and a foreign name may resolve to this machine.
     """
     return request.is_secure or (is_this_machine(request.remote_addr or "") and is_asked_here())
 

@@ -1,9 +1,9 @@
 """Operator's desk: pages on which an operator signs in, starts and stops phases, invites phones.
 
-Every change is asked for twice: a form leads to a page that says what would come of it, and only
-the button there does it, by the same `Orders` as the API. Nothing is kept between the two: the
-second page carries the first one's texts, which are read again. A wall page asks once, as it says
-beside its buttons what would come of them.
+A change takes two steps: a form leads to a page that shows its consequences, and the button there
+makes the change, by the same `Orders` as the API. Nothing is stored between the two: the second
+page carries the first one's texts, which are parsed again. A wall page takes one step, as it shows
+the consequences beside its buttons.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from earshot_server.store.operators import Role
 from earshot_server.store.sessions import HOURS
 
 LARGEST_SIGN_IN = 4096
-"""Most bytes of a form from a browser that is not signed in."""
-_STALE = "This form is of an earlier session: look at it once more, and send it again."
+"""Largest form from a browser that is not signed in, in bytes."""
+_STALE = "This form is of an earlier session: check it and send it again."
 
 
 class OperatorDesk:
@@ -68,7 +68,7 @@ class OperatorDesk:
         self._render = partial(rendering.render, now=clock)
 
     def blueprint(self) -> Blueprint:
-        """Return the pages, to be mounted beside the dashboard's."""
+        """Return the pages, to be registered beside the dashboard's."""
         desk = Blueprint("desk", __name__)
         desk.after_request(rendering.secure)
         desk.before_request(self._authenticate)
@@ -95,7 +95,7 @@ class OperatorDesk:
     # ---------------------------------------------------------------------------- sessions
 
     def sign_in(self) -> Response:
-        """Show the form in which an operator gives the token."""
+        """Show the sign-in form."""
         return self._sign_in_form(request.args.get("to", "/"))
 
     def signing_in(self) -> Response:
@@ -139,7 +139,7 @@ class OperatorDesk:
             return self._start_form(filled)
         try:
             self._orders.check_helper(wanted)
-        except InvalidParametersError as error:  # the form is of a time when there was a helper
+        except InvalidParametersError as error:  # the server had a helper when it sent the form
             filled.errors[""] = str(error)
             return self._start_form(filled, 422)
         objections = self._orders.objections(wanted)
@@ -167,7 +167,7 @@ class OperatorDesk:
         )
 
     def _started(self, wanted: StartPhase, once: str, sits: bool) -> Response:
-        # A page sent twice, by a second click, starts one phase.
+        # Sent twice, by a second click, a form starts one phase.
         phase = derived("phase", once)[:16]
         try:
             self._orders.start(wanted, phase)
@@ -176,7 +176,7 @@ class OperatorDesk:
         return _to_wall(phase) if sits else _to_phase(phase)
 
     def stop(self, phase: bytes) -> Response:
-        """Show a phase that is to be stopped, and ask why."""
+        """Show the form for stopping a phase, which asks for the reason."""
         return self._stop_form(phase, Filled(_texts(forms.STOP, {})))
 
     def stopping(self, phase: bytes) -> Response:
@@ -199,7 +199,7 @@ class OperatorDesk:
         return self._invite_form(Filled(forms.FIRST_INVITE))
 
     def inviting(self) -> Response:
-        """Show what an invitation would allow, or sign it and show its code."""
+        """Show what an invitation would allow, or sign it and show its code (`do`)."""
         form = bodies.read_form()
         filled = Filled(_texts(forms.INVITE, form))
         if not has_key(form):
@@ -221,7 +221,7 @@ class OperatorDesk:
     # ------------------------------------------------------------------------------- wall
 
     def wall(self, phase: bytes) -> Response:
-        """Show the wall page with an invitation to the phase, which is signed for it."""
+        """Show the wall page with a new invitation to the phase."""
         if not has_key(bodies.read_form()):
             raise ForgedRequestError(_STALE)
         record, now = self._orders.known(phase), self._clock()
@@ -238,7 +238,7 @@ class OperatorDesk:
         return self._page("wall.html", **wall.shown(record), **invited)
 
     def beginning(self, phase: bytes) -> Response:
-        """Let a phase begin with the phones that have joined."""
+        """Begin a phase with the phones that have joined."""
         if not has_key(bodies.read_form()):
             raise ForgedRequestError(_STALE)
         self._orders.begin(phase)
@@ -250,14 +250,14 @@ class OperatorDesk:
         return bool(self._orders.two_operators.helper)
 
     def _invited(self, issued: Invitation) -> Response:
-        """Show a code, and the way to a page that holds a phone, if there is one."""
+        """Show a code, and the link to a page that holds a phone, if there is one."""
         return self._page("invited.html", issued=issued, **self._drawn(issued))
 
     def _drawn(self, issued: Invitation) -> dict[str, Any]:
         """Return the link to a page that holds a phone, empty without one, and its QR code."""
         link, keys = "", self._orders.two_operators
         if self._phone_page:
-            with contextlib.suppress(InvalidInputError):  # a code that is signed must be shown
+            with contextlib.suppress(InvalidInputError):  # show the signed code in any case
                 page = page_at(self._phone_page, own_origin())
                 link = link_to(page, own_origin(), issued.code, keys.leader, keys.helper)
         code = Markup(drawn(link or issued.code))  # noqa: S704 - segno draws it, of blocks alone

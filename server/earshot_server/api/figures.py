@@ -1,4 +1,4 @@
-"""Figures on the content of the database, read when Prometheus asks for them.
+"""Metrics of the database's content, read whenever Prometheus scrapes them.
 
 Labels are kinds, steps, statuses, causes and reasons, of which there is a fixed number; never
 phases, phones or operators.
@@ -31,11 +31,11 @@ class StoredFigures:
         self._progress = PhaseProgress(database)
 
     def describe(self) -> Iterator[Metric]:
-        """Describe nothing before the database is asked."""
+        """Describe nothing, so that registering does not query the database."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present metrics."""
         yield from self._sizes()
         yield from self._phases()
         yield from self._steps()
@@ -132,7 +132,7 @@ class StoredFigures:
 
 
 def gauge(name: str, text: str, value: float) -> Metric:
-    """Return one figure that may go up and down."""
+    """Return a gauge without labels."""
     from prometheus_client.core import GaugeMetricFamily
 
     return GaugeMetricFamily(name, text, value)
@@ -144,7 +144,7 @@ def gauges(
     labels: tuple[str, ...],
     values: Iterable[tuple[tuple[str, ...], float]],
 ) -> Metric:
-    """Return figures that may go up and down, each with its labels."""
+    """Return gauges, one for each set of labels."""
     from prometheus_client.core import GaugeMetricFamily
 
     family = GaugeMetricFamily(name, text, labels=labels)
@@ -154,7 +154,7 @@ def gauges(
 
 
 def counters(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
-    """Return figures that only go up, each with its label."""
+    """Return counters, one for each label."""
     from prometheus_client.core import CounterMetricFamily
 
     family = CounterMetricFamily(name, text, labels=(label,))

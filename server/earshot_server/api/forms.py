@@ -36,9 +36,9 @@ _T = TypeVar("_T")
 _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SPACES = re.compile(r"[ \u00a0\u202f]")
 _NAMED = re.compile(r"([a-z_]+)(?:=[^:]*:)?[: ]+")
-"""Name of the value that an error of ours begins with, and often the value."""
+"""Beginning of one of our errors: the field's name, and often its value."""
 _PLACED = re.compile(r".* - at `\$\.([a-z_]+)")
-"""Name of a value that the API does not take."""
+"""Name of the field in a decoding error of the API."""
 _TAKEN = {
     "name": "give at most 64 characters",
     "least_phones": "give at least 3, or leave it out",
@@ -47,9 +47,9 @@ _TAKEN = {
     "uses": f"give 1 to {LARGEST_INVITED}",
     "days": "give more than 0 and at most 3650",
 }
-"""Words for the values that the API takes."""
+"""Values that the API takes, in terms of the form."""
 _FIELDS = {"gather_seconds": "gather_hours", "step_seconds": "step_hours", "cohorts": "cohort"}
-"""Fields whose value has another name in the API."""
+"""Fields of the API that have another name in the form."""
 
 
 class FieldChoice(NamedTuple):
@@ -57,8 +57,8 @@ class FieldChoice(NamedTuple):
 
     Attributes:
         value: Text that the form sends.
-        label: Words beside it.
-        hint: Meaning of the choice.
+        label: Label beside it.
+        hint: Explanation of the choice.
     """
 
     value: str
@@ -72,11 +72,11 @@ class Field:
 
     Attributes:
         name: Name of the field.
-        label: Words beside it.
-        hint: Meaning of the field, and texts that it takes.
+        label: Label beside it.
+        hint: Explanation of the field and of the texts that it takes.
         keys: Keyboard that phones show: `text`, `numeric` or `decimal`.
         lines: Lines of text that it shows.
-        choices: Texts that it takes, where these are few; it takes any by default.
+        choices: Texts that it takes; by default any.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Field:
 
 
 START = (
-    Field("name", "Name", "For people; results carry it in public. May be left out."),
+    Field("name", "Name", "For people; it is published with the result. May be left out."),
     Field(
         "labels",
         "Labels",
@@ -165,7 +165,7 @@ STOP = (
     Field(
         "reason",
         "Reason",
-        "The audit log keeps it; phones are told only that an operator stopped the phase.",
+        "For the audit log; phones learn only that an operator stopped the phase.",
     ),
 )
 
@@ -180,8 +180,8 @@ class Filled:
 
     Attributes:
         texts: Text of each field, as it was typed.
-        errors: For each field that is wrong, what would be accepted; under an empty name, what is
-            wrong with all of them together.
+        errors: For each invalid field, what it accepts; under an empty name, an error that belongs
+            to no single field.
     """
 
     texts: Mapping[str, str]
@@ -192,7 +192,7 @@ class Filled:
         return self.texts.get(name, "").strip()
 
     def take(self, name: str, read: Callable[[str], _T], otherwise: _T) -> _T:
-        """Return a field's parsed value; where it is invalid, note an error, return the default."""
+        """Parse a field; if it is invalid, record an error and return `otherwise`."""
         try:
             return read(self.typed(name))
         except _WrongTextError as error:
@@ -200,7 +200,7 @@ class Filled:
             return otherwise
 
     def refuse(self, error: EarshotError) -> None:
-        """Note an error beside the field that it names."""
+        """Record an error under the field that it names."""
         said = str(error)
         placed, named = _PLACED.match(said), _NAMED.match(said)
         found = placed or named
@@ -218,7 +218,7 @@ def with_summation(proposal: str) -> tuple[Field, ...]:
     """Return the fields of a phase on a server that has a helper.
 
     Args:
-        proposal: Reason for the summation that is proposed; empty where none is.
+        proposal: Reason for the proposed summation; empty without a proposal.
     """
     hints = {
         "step_hours": "Each of the twelve steps, or of the three by two operators, waits this long "
@@ -231,10 +231,9 @@ def with_summation(proposal: str) -> tuple[Field, ...]:
 
 
 def proposal(filled: Filled) -> str:
-    """Say which summation is proposed for the phase of a form, and why.
+    """Return the summation that is proposed for the phase of a form, and why, as a sentence.
 
-    Returns:
-        The reason; empty if the form is wrong, or for a sitting, which has no choice.
+    Empty if the form is invalid, or for a sitting, which has no choice.
     """
     phases = [
         read_start(Filled({**filled.texts, SUMMATION.name: name}), anyway=True)
@@ -248,8 +247,8 @@ def first_start(phones: int, summation: SummationName) -> dict[str, str]:
     """Return the texts of a form for the recommended phase.
 
     Args:
-        phones: Enrolled phones that are in no phase.
-        summation: Summation that is proposed.
+        phones: Number of enrolled phones that are in no phase.
+        summation: Proposed summation.
     """
     return {
         "name": "",
@@ -269,7 +268,7 @@ FIRST_INVITE = {"uses": "100", "days": "30", "cohort": ""}
 
 
 def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
-    """Return the phase that a form describes; None, with errors noted, if it is invalid."""
+    """Return the phase that a form describes; None, with errors recorded, if it is invalid."""
     phones = filled.take("phones", _whole, 0)
     least = filled.take("least_phones", lambda text: _whole(text) if text else None, None)
     epsilon = filled.take("epsilon", _real, 0.0)
@@ -315,7 +314,7 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
             cohorts=cohorts,
             anyway=anyway,
         )
-        # As the API reads it: what is refused there is refused here.
+        # Decoded as the API decodes it, so that both refuse the same.
         read = decode_body(encode_body(asked, MESSAGEPACK), MESSAGEPACK, StartPhase)
         read.parameters.check()
         check_possible(read)
@@ -326,12 +325,12 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
 
 
 def sits(filled: Filled) -> bool:
-    """Return whether a form asks for a sitting; an error is noted where it asks for neither."""
+    """Return whether a form asks for a sitting; records an error if its pace is invalid."""
     return filled.take(PACE.name, _sits, False)
 
 
 def read_invite(filled: Filled) -> Invite | None:
-    """Return the invitation that a form describes; None, with errors noted, if it is invalid."""
+    """Return the invitation that a form describes; None, with errors recorded, if invalid."""
     uses, days = filled.take("uses", _whole, 1), filled.take("days", _real, 1.0)
     if filled.errors:
         return None
@@ -344,7 +343,7 @@ def read_invite(filled: Filled) -> Invite | None:
 
 
 def read_reason(filled: Filled) -> str | None:
-    """Return the reason for stopping a phase; None, with the error noted, if it is missing."""
+    """Return the reason for stopping a phase; None, with the error recorded, if it is invalid."""
     reason = filled.typed("reason")
     if 0 < len(reason) <= LONGEST_REASON and reason.isprintable():
         return reason
@@ -360,7 +359,7 @@ def _whole(text: str) -> int:
 
 
 def _summation(text: str) -> SummationName:
-    """Return the chosen summation; without a helper, that by this server alone."""
+    """Return the chosen summation; by default, by this server alone."""
     try:
         return SummationName(text) if text else SummationName.BELL
     except ValueError as error:
@@ -368,7 +367,7 @@ def _summation(text: str) -> SummationName:
 
 
 def _sits(text: str) -> bool:
-    """Return whether a sitting was chosen; False where the form does not offer one."""
+    """Return whether a sitting was chosen; False if the form did not offer one."""
     if text not in ("", NIGHTS, SITTING):
         raise _WrongTextError("choose one of these")
     return text == SITTING

@@ -1,4 +1,4 @@
-"""Health of this process, whether it lives and whether it can serve; for load balancers."""
+"""Health checks for load balancers: whether this process is alive, and whether it can serve."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from earshot_server.api.problems import DiskError, StuckError
 LIVE = "/health/live"
 READY = "/health/ready"
 STUCK = "earshot.stuck"
-"""Key in a request's environment: whether no thread that answers phones has become free in time."""
+"""Key in a request's environment: whether all threads have been held too long (overload)."""
 LEAST_FREE = 128 * 2**20
-"""Bytes that must be free on the data folder's disk: PostgreSQL stops for good on a full one."""
+"""Bytes that must be free on the data folder's disk: PostgreSQL stops on a full one."""
 WRITE_EVERY = 3.0
-"""Seconds between two probing writes, however often health is asked for."""
+"""Least seconds between two probing writes."""
 
 
 class Writable(Protocol):
     """A database on which the readiness of this process depends."""
 
     def check(self) -> None:
-        """Check that it is there and up to date."""
+        """Check that the database is reachable and its schema up to date."""
 
     def write(self) -> None:
         """Probe that the database is writable."""
 
 
 def health(database: Writable, folder: Path | None) -> Blueprint:
-    """Return the two endpoints, to be mounted.
+    """Return the two endpoints.
 
     Args:
-        database: Database that must be there and accept writes.
-        folder: Data folder, on whose disk there must be room; None if there is none.
+        database: Database that must be reachable and writable.
+        folder: Data folder whose disk must have free space; None if there is none.
     """
     blueprint = Blueprint("health", __name__)
     lock = threading.Lock()
@@ -51,7 +51,7 @@ def health(database: Writable, folder: Path | None) -> Blueprint:
 
     @blueprint.get(READY)
     def ready() -> Response:
-        """Confirm that threads answer, the database can be written, and the disk has room."""
+        """Confirm that threads are free, the database is writable, and the disk has room."""
         nonlocal written
         if request.environ.get(STUCK):
             raise StuckError
@@ -68,10 +68,10 @@ def health(database: Writable, folder: Path | None) -> Blueprint:
 
 
 def check_room(folder: Path) -> None:
-    """Check that there is room on the disk of a folder.
+    """Check the free space on the disk of a folder.
 
     Raises:
-        DiskError: There is too little, or the folder is gone.
+        DiskError: Less than `LEAST_FREE` bytes are free, or the folder cannot be read.
     """
     try:
         free = shutil.disk_usage(folder).free

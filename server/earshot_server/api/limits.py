@@ -1,7 +1,7 @@
-"""Limits of requests from one phone and one address, counted in memory by each process.
+"""Rate limits per phone and per address, counted in memory by each process.
 
-An address may send `FAILURES` wrong operator tokens a minute; any that it sends after them are
-refused without being looked at, so that the refusal says nothing about them.
+An address may send `FAILURES` wrong operator tokens a minute; later ones are refused without being
+checked, so that the refusal reveals nothing about them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MINUTE = 60.0
 
 
 class RateLimits:
-    """Counters of requests in windows of a minute; one too many raises `RateLimitError`.
+    """Counters of requests in windows of a minute; beyond a limit, `RateLimitError` is raised.
 
-    A window begins with the first request in it. Any number of threads may use one object.
+    A window begins with the first request in it. Instances are thread-safe.
 
     Args:
         phone: Requests per minute from one phone.
         address: Requests per minute from one address, or from one /64 of IPv6, which is one
             subscriber.
         failures: Wrong tokens per minute from one address.
-        clock: Clock in seconds that never goes back; replaced in tests.
+        clock: Monotonic clock in seconds; replaced in tests.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class RateLimits:
         self._hit("failure", subscriber(address or ""))
 
     def check_failures(self, address: str | None) -> None:
-        """Refuse another token from an address that has sent too many wrong ones."""
+        """Raise `RateLimitError` if an address has sent too many wrong tokens."""
         name = subscriber(address or "")
         with self._lock:
             began, count = self._window("failure", name)
@@ -85,7 +85,7 @@ class RateLimits:
         return (began, count) if now < began + _MINUTE else (now, 0)
 
     def _tidy(self) -> None:
-        """Forget windows that are over, once a minute, so that no sender is kept for ever."""
+        """Delete windows that are over, once a minute."""
         now = self._clock()
         if now >= self._tidied + _MINUTE:
             self._tidied = now
@@ -99,7 +99,7 @@ class RateLimits:
 
 
 def subscriber(address: str) -> str:
-    """Return what an address is counted under: itself, or its /64, one subscriber of IPv6."""
+    """Return the key under which an address is counted: itself, or its /64 for IPv6."""
     parsed = read_address(address)
     if parsed is None:
         return address

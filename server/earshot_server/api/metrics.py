@@ -1,4 +1,4 @@
-"""Figures for Prometheus: requests that this server answered, and the content of its database."""
+"""Metrics for Prometheus: requests that this server answered, and the content of its database."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 PATH = "/metrics"
 _REQUESTS, _SECONDS, _PROBLEMS = "requests", "seconds", "problems"
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, math.inf)
-"""Upper bounds of the classes of seconds."""
+"""Upper bounds of the histogram's buckets, in seconds."""
 
 
 class Metrics:
     """Counts of requests, and the endpoint for Prometheus.
 
     Args:
-        stored: Collector of figures from the database.
-        counts: Counts of all workers, of which the one that is asked adds up all; by default those
-            of a single process.
+        stored: Collector of metrics from the database.
+        counts: Counts shared by all workers; by default those of a single process.
     """
 
     def __init__(self, stored: Collector, counts: SharedCounts | None = None) -> None:
@@ -37,7 +36,7 @@ class Metrics:
 
     def count(self, status: int, seconds: float) -> None:
         """Count the present request."""
-        # Strangers choose paths and methods, but must not name our figures.
+        # Clients choose paths and methods: unknown ones must not become labels.
         rule = request.url_rule
         endpoint, method = (rule.rule, request.method) if rule else ("none", "none")
         self._counts.add((_REQUESTS, method, endpoint, str(status)), (1,))
@@ -48,11 +47,11 @@ class Metrics:
             self._counts.add((_PROBLEMS, g.problem), (1,))
 
     def describe(self) -> Iterator[Metric]:
-        """Describe nothing before somebody asks."""
+        """Describe nothing, so that registering does not collect."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures of all requests that any worker has answered."""
+        """Yield the metrics of all requests that any worker has answered."""
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
         from prometheus_client.utils import floatToGoString
 
@@ -74,7 +73,7 @@ class Metrics:
         yield from (requests, seconds, problems)
 
     def respond(self) -> Response:
-        """Return all figures, in Prometheus' text format."""
+        """Return all metrics, in Prometheus' text format."""
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
         registry = CollectorRegistry()

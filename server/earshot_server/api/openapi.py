@@ -1,6 +1,6 @@
-"""OpenAPI document, made from the message types.
+"""OpenAPI document, generated from the message types.
 
-`python -m earshot_server.api.openapi` prints it; docs/openapi.json is a copy of what it prints.
+`python -m earshot_server.api.openapi` prints it; docs/openapi.json is a copy of the output.
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ class Operation:
         method: HTTP method, in lower case.
         path: Path, with the names of its parameters in braces.
         summary: Summary, one sentence.
-        caller: Kind of caller whose credentials it needs; empty for anybody.
+        caller: Kind of caller whose credentials it needs; empty if it needs none.
         takes: Type of the request's body; None if it has none.
-        gives: Type of the response's body; None if it has none, `dict` for any JSON object.
+        gives: Type of the response's body; None if it has none, `dict` for any JSON object, `str`
+            for plain text.
         status: HTTP status of the response.
         problem: Status of a problem beyond those that all operations of its kind have.
-        query: Parameters that it takes in its query, and the pattern of each.
-        role: Role that an operator who calls it must have.
+        query: Query parameters, and the pattern of each.
+        role: Role that an operator needs to call it.
     """
 
     method: str
@@ -86,11 +87,11 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Name that is unique among the operations."""
+        """Unique name of the operation: its summary up to a colon, hyphenated."""
         return self.summary.partition(":")[0].replace(" ", "-").lower()
 
     def problems(self) -> set[int]:
-        """Return the statuses of the problems that it may answer with."""
+        """Return the statuses of the problems that it may respond with."""
         statuses = {429, 503}
         if self.path.startswith("/v1/"):  # its response's format is negotiated
             statuses.add(406)
@@ -117,7 +118,7 @@ OPERATIONS = (
     Operation(
         "post",
         api.ENROL,
-        "Enrol: let a phone be known by its key",
+        "Enrol: register a phone's key",
         _PHONE,
         api.Enrol,
         api.Enrolled,
@@ -127,7 +128,7 @@ OPERATIONS = (
     Operation(
         "post",
         api.ANSWER,
-        "Answer: hand in what a task asks for",
+        "Answer: send the answer to a task",
         _PHONE,
         AnyAnswer,
         status=204,
@@ -136,7 +137,7 @@ OPERATIONS = (
     Operation(
         "post",
         api.REFUSAL,
-        "Refuse: say by which rule a phone refuses its phase",
+        "Refuse: report the rule by which a phone refuses its phase",
         _PHONE,
         api.Refuse,
         status=204,
@@ -145,7 +146,7 @@ OPERATIONS = (
     Operation(
         "post",
         api.LEAVE,
-        "Leave: let everything about this phone be deleted",
+        "Leave: delete everything about this phone",
         _PHONE,
         api.Leave,
         status=204,
@@ -206,7 +207,7 @@ OPERATIONS = (
     Operation(
         "get",
         _ONE + "/export",
-        "Export a phase: all that is kept of it",
+        "Export a phase: everything stored about it",
         _OPERATOR,
         None,
         PhaseExport,
@@ -282,7 +283,7 @@ OPERATIONS = (
         role=Role.ADMIN,
     ),
     Operation("get", LIVE, "Live: whether the process answers", gives=dict),
-    Operation("get", READY, "Ready: whether the database answers", gives=dict),
+    Operation("get", READY, "Ready: whether threads, database and disk can serve", gives=dict),
     Operation("get", METRICS, "Metrics: figures for Prometheus", _OPERATOR, gives=str),
 )
 """All operations of the API, and nothing else."""
@@ -293,17 +294,17 @@ _SIGNATURE = (
     "most 300 seconds old. `keyid` is the name that the enrolment gave; for the enrolment, `new`."
 )
 _BEARER = (
-    "An operator's token. Where nothing changes, name and token also as user and password of HTTP "
-    "Basic. Whoever has the role `viewer` may read, `operator` also invite, start and stop, "
+    "An operator's token. Requests that change nothing may also send name and token as user and "
+    "password of HTTP Basic. The role `viewer` may read, `operator` also invite, start and stop, "
     "`admin` also manage operators and erase phones."
 )
 _ABOUT = (
     "Phones enrol, ask for tasks and send answers; operators start and watch phases; results are "
-    "public. Bodies are MessagePack or JSON, told apart by their content type; in JSON, bytes are "
-    "base64. Where the operator has named origins of pages that hold phones, the paths that phones "
-    "call also answer `OPTIONS`, and tell these origins by `Access-Control-…` fields that they may "
-    "call them and read `Retry-After`; no other path does. Every error is a problem (RFC 9457) "
-    "whose `type` is one of: "
+    "public. Bodies are MessagePack or JSON, by their content type; in JSON, bytes are base64. If "
+    "the operator has configured origins of pages that hold phones, the paths that phones call "
+    "also answer `OPTIONS`, and their `Access-Control-…` fields allow these origins to call them "
+    "and to read `Retry-After`; no other path does. Every error is a problem (RFC 9457) whose "
+    "`type` is one of: "
 )
 
 
@@ -349,7 +350,7 @@ def _components() -> dict[str, Schema]:
     for schema in schemas.values():
         if "description" in schema:
             schema["description"] = inspect.cleandoc(schema["description"])
-    # Defaults are tuples, which JSON does not know.
+    # Defaults are tuples; encoding turns them into JSON arrays.
     plain: dict[str, Schema] = msgspec.json.decode(msgspec.json.encode(schemas))
     return plain
 

@@ -39,7 +39,7 @@ class OperatorEndpoints:
         self._orders = orders
 
     def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
-        """Return the endpoints, to be mounted behind the authentication of callers."""
+        """Return the endpoints; `authenticate` runs before each."""
         blueprint = Blueprint("operators", __name__)
         blueprint.before_request(authenticate)
         blueprint.before_request(bodies.negotiate)
@@ -61,7 +61,7 @@ class OperatorEndpoints:
         return bodies.respond(self._orders.invite(bodies.decode(bodies.read(), Invite)))
 
     def start(self) -> Response:
-        """Start a phase: it gathers phones, and the driver does the rest."""
+        """Start a phase: it gathers phones, then the driver runs it."""
         wanted = bodies.decode(bodies.read(LARGEST_START), StartPhase)
         return bodies.respond(Started(phase=self._orders.start(wanted).hex()), 201)
 
@@ -86,20 +86,20 @@ class OperatorEndpoints:
         return bodies.respond(PhaseView.of(self._orders.known(phase)))
 
     def privacy(self) -> Response:
-        """Return what phones have spent in all phases."""
+        """Return the privacy that phones have spent in all phases."""
         return bodies.respond(PrivacySpent.of(self._orders.archive.phases(None)))
 
     def two_operators(self) -> Response:
-        """Return the keys of the two operators of sums."""
+        """Return the public keys of the two operators of sums."""
         return bodies.respond(self._orders.two_operators)
 
     def export(self, phase: bytes) -> Response:
-        """Return everything that is kept of a phase."""
+        """Return everything stored about a phase."""
         record = self._orders.known(phase)
         return bodies.respond(PhaseExport(phase=PhaseView.of(record), ending=record.ending))
 
     def begin(self, phase: bytes) -> Response:
-        """Let a phase begin with the phones that have joined."""
+        """Begin a phase with the phones that have joined."""
         return bodies.respond(self._orders.begin(phase))
 
     def stop(self, phase: bytes) -> Response:

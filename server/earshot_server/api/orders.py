@@ -1,6 +1,6 @@
 """Orders of operators, by the API or by the dashboard: invite phones, start, begin, stop phases.
 
-Each is carried out together with its entry in the audit log, or not at all.
+An order that changes the database and its audit log entry are one transaction.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class Orders:
         return issued
 
     def start(self, wanted: StartPhase, phase: bytes | None = None) -> bytes:
-        """Start a phase: it gathers phones, and the driver does the rest.
+        """Start a phase: it gathers phones, then the driver runs it.
 
         Args:
-            wanted: The phase that is wanted.
+            wanted: Description of the phase.
             phase: Identifier of the phase, 16 bytes; by default random.
 
         Returns:
             The phase's identifier.
 
         Raises:
-            InvalidParametersError: No such phase can run, or default phones do not take part and
-                the operator does not insist.
+            InvalidParametersError: No such phase can run, or default phones would refuse it and
+                `wanted.anyway` is false.
         """
         check_possible(wanted)
         self.check_helper(wanted)
@@ -96,10 +96,10 @@ class Orders:
         return phase
 
     def check_helper(self, wanted: StartPhase) -> None:
-        """Refuse a phase by two operators where the server is alone.
+        """Check that the server has a helper if the phase needs one.
 
         Raises:
-            InvalidParametersError: It is one, and the server has no helper.
+            InvalidParametersError: The phase is by two operators, and the server has no helper.
         """
         summation = wanted.parameters.summation
         if summation.by_operators and not self.two_operators.helper:
@@ -109,7 +109,7 @@ class Orders:
             )
 
     def objections(self, wanted: StartPhase) -> list[str]:
-        """Return why default phones refuse the phase, or why no phone may join it."""
+        """Return the reasons why default phones refuse the phase, or cannot join it."""
         reasons = [refusal.reason for refusal in refusals(wanted)]
         known = {cohort.name for cohort in self.archive.cohorts()}
         return reasons + [
@@ -119,14 +119,14 @@ class Orders:
         ]
 
     def begin(self, phase: bytes) -> PhaseView:
-        """Let a phase begin with the phones that have joined, before its gathering is over.
+        """Begin a phase with the phones that have joined, before its gathering is over.
 
         Args:
             phase: Identifier of the phase.
 
         Raises:
             UnknownPhaseError: There is no such phase.
-            UnexpectedMessageError: It gathers no more, or too few phones have joined.
+            UnexpectedMessageError: The phase does not gather phones, or too few have joined.
         """
         record = self.known(phase)
         if record.status != GATHERING:

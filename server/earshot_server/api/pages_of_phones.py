@@ -1,8 +1,8 @@
 """Phones in browsers: pages of other origins that may call the phones' endpoints (CORS).
 
-A browser lets a page read a response of another origin, and send what phones send, only if that
-other origin says so. This is said for the origins that an operator names, for the endpoints of
-phones, and for nothing else: no cookie counts there, and a page can do no more than any phone.
+A browser lets a page send a phone's requests to another origin, and read the responses, only if
+that origin allows it. The server allows it for the origins that an operator configures, and only
+for the endpoints of phones: these ignore cookies, so a page can do no more than any phone.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from flask import Blueprint, Flask, Response, request
 from earshot_protocol.api import ANSWER, ENROL, LEAVE, REFUSAL, TASK
 
 PAGES: Final = "earshot-pages"
-"""Key under which an application keeps its pages of phones, for the gateway in front of it."""
+"""Key of an application's `PagesOfPhones` in its extensions; the gateway reads it."""
 PREFLIGHTS: Final = "preflights"
 """Name of the blueprint that answers preflight requests."""
 _PATHS = frozenset({ENROL, TASK, ANSWER, REFUSAL, LEAVE})
 _READ = "Retry-After"
-"""Header field that phones read, and that a page is not shown otherwise."""
+"""Header field that phones read, which a page sees only if it is exposed."""
 _SENT = "Content-Digest, Content-Type, Signature, Signature-Input"
-"""Header fields that phones send, and that a page may not send otherwise."""
+"""Header fields that phones send, which a page may send only if they are allowed."""
 _SECONDS = 7200
 """Seconds for which a browser may cache a preflight: the most that all browsers honour."""
 
@@ -31,14 +31,14 @@ class PagesOfPhones:
     """Origins whose pages may hold phones.
 
     Args:
-        origins: Origins as browsers write them; by default none, and nothing is said to anybody.
+        origins: Origins as browsers write them; by default none, and no CORS fields are sent.
     """
 
     def __init__(self, origins: Collection[str] = ()) -> None:
         self._origins = frozenset(origins)
 
     def install(self, app: Flask) -> None:
-        """Let an application answer browsers, in its refusals as well, if there are any origins."""
+        """Add preflight endpoints and CORS fields to an application, if there are any origins."""
         app.extensions[PAGES] = self
         if not self._origins:
             return
@@ -58,7 +58,7 @@ class PagesOfPhones:
         """
         if not self._origins or path not in _PATHS or method not in ("POST", "OPTIONS"):
             return {}
-        # A cache must not show one origin what was said to another.
+        # A cache must not serve one origin's response to another.
         said = {"Vary": "Origin"}
         if origin in self._origins:
             said |= {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": _READ}
@@ -79,5 +79,5 @@ class PagesOfPhones:
 
 
 def _preflight() -> Response:
-    """Answer a preflight request; the header fields say everything."""
+    """Answer a preflight request; `_say` adds the header fields."""
     return Response(status=204)

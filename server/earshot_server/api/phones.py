@@ -1,4 +1,4 @@
-"""Endpoints for phones: enrol, ask for a task, send an answer, say why they refuse.
+"""Endpoints for phones: enrol, ask for a task, answer, refuse, leave.
 
 A phone is identified only by its signature. Its index within a phase comes from the registry, never
 from the request, so that it cannot read another phone's tasks or answer for another phone.
@@ -69,7 +69,7 @@ class Phones:
         self._idle = Wait(seconds=idle_seconds)
 
     def blueprint(self) -> Blueprint:
-        """Return the endpoints, to be mounted."""
+        """Return the endpoints."""
         blueprint = Blueprint("phones", __name__)
         blueprint.before_request(bodies.negotiate)
         blueprint.post(ENROL)(self.enrol)
@@ -96,7 +96,7 @@ class Phones:
         return bodies.respond(self._task_for(phone, bodies.decode(body, AskTask)))
 
     def answer(self) -> Response:
-        """Take a phone's answer; it is durable once the phone hears of it."""
+        """Accept a phone's answer; it is committed before the response is sent."""
         phone, body = self._signed(LARGEST_ANSWER_BYTES)
         answer: Answer = bodies.decode(body, AnyAnswer)
         member = self._registry.standing(phone).member
@@ -117,14 +117,17 @@ class Phones:
         return Response(status=204)
 
     def leave(self) -> Response:
-        """Forget a phone; the request cannot be repeated afterwards."""
+        """Delete everything about a phone; a repeated request is refused, as its key is unknown."""
         phone, body = self._signed(LARGEST_SMALL_BODY)
         bodies.decode(body, Leave)
         self._erasure.erase(phone, PHONE, "leave")
         return Response(status=204)
 
     def _signed(self, limit: int) -> tuple[int, bytes]:
-        """Return the sender of the present request and its body, late only from a known phone."""
+        """Return the sender of the present request and its body.
+
+        The signature is verified before the body is awaited, so that only known phones may be slow.
+        """
         bodies.check_fields(limit)
         phone = authenticate_phone(self._registry.public_key)
         if not bodies.is_second_look():
@@ -149,7 +152,7 @@ class Phones:
             return self._gathering_task(phase)
 
     def _gathering_task(self, phase: bytes) -> Task:
-        """Let the phone ask again as often as during a step, so that it does not miss the first."""
+        """Return a wait as short as within a step, so that phones do not miss the first one."""
         record = self._record(phase)
         return Wait(seconds=record.parameters.step_seconds / VISITS_PER_STEP)
 

@@ -1,7 +1,7 @@
 """Errors as problem details (RFC 9457), and the mapping of errors to problems.
 
 A problem's `type` is a fixed name; its `detail` says what was wrong and what would be accepted. An
-unforeseen error is a 500 that says only the id under which the log has the rest.
+unforeseen error is a 500 whose detail contains only the id of its log entry.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ from earshot_server.store.registry import InvitationUsedUpError
 
 _log = logging.getLogger("earshot.api")
 _NO_PAGES = ("/v1/", "/health/", METRICS)
-"""Beginnings of paths that programs ask for."""
+"""Prefixes of paths that are for programs: their problems are never HTML pages."""
 _SECONDS_UNTIL_LESS_BUSY = 10
 
 
 class OperatorError(RemoteError):
-    """A request lacks the operator's token."""
+    """The operator's token is missing or wrong."""
 
     def __init__(self, scheme: str) -> None:
         super().__init__(
-            "operators send their token as `Authorization: Bearer …`, browsers name and token as "
-            "user and password of HTTP Basic"
+            "send an operator's token as `Authorization: Bearer …`, in a browser its name and "
+            "token as user and password of HTTP Basic"
         )
         self.scheme = scheme
 
 
 class SignedOutError(RemoteError):
-    """A form was sent by a browser in which no operator is signed in."""
+    """A form was sent without a valid session."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -79,17 +79,17 @@ class ForgedRequestError(RemoteError):
 
 
 class InsecureSignInError(RemoteError):
-    """An operator was to sign in over a connection that others can read."""
+    """An operator tried to sign in over a connection that others can read."""
 
     def __init__(self) -> None:
         super().__init__(
-            "others could read the token on its way, so it is not asked for here: use https (a "
-            "proxy that sends X-Forwarded-Proto, and --proxies), or a tunnel to http://localhost"
+            "others could read the token on this connection: use https (a proxy that sends "
+            "X-Forwarded-Proto, and --proxies), or a tunnel to http://localhost"
         )
 
 
 class RoleError(RemoteError):
-    """The operator's role does not include what was asked for."""
+    """The operator's role does not permit the request."""
 
 
 class UnknownPhoneError(RemoteError):
@@ -101,7 +101,7 @@ class UnknownPhaseError(RemoteError):
 
 
 class UnsupportedMediaError(RemoteError):
-    """A body has a format that is not accepted."""
+    """A body has a media type or encoding that is not accepted."""
 
 
 class NotAcceptableError(RemoteError):
@@ -109,7 +109,7 @@ class NotAcceptableError(RemoteError):
 
 
 class RateLimitError(RemoteError):
-    """One phone or one address has sent more requests, or wrong tokens, than it may."""
+    """A phone or an address has sent too many requests or wrong tokens."""
 
     def __init__(self, what: str, whose: str, seconds: int) -> None:
         super().__init__(f"too many {what} from one {whose}: wait {seconds} seconds")
@@ -189,7 +189,7 @@ KINDS: dict[type[Exception], ProblemKind] = {
 BAD_REQUEST = ProblemKind("bad-request", "The request is not valid HTTP", 400)
 FIELDS_TOO_LARGE = ProblemKind("fields-too-large", "The header fields are too large", 431)
 VERSION = ProblemKind("version", "This version of HTTP is not spoken", 505)
-"""Problem found, like the two above, before the application sees a request."""
+"""Like the two above, detected before a request reaches the application."""
 
 HTTP_KINDS: dict[int, ProblemKind] = {
     400: BAD_REQUEST,
@@ -198,7 +198,7 @@ HTTP_KINDS: dict[int, ProblemKind] = {
     408: ProblemKind("too-slow", "The body did not come in time", 408),
     413: ProblemKind("too-large", "The body is too large", 413),
 }
-"""Problems that the framework finds."""
+"""Problems that the framework detects."""
 
 INTERNAL = ProblemKind("internal", "The server made a mistake", 500)
 
@@ -207,9 +207,8 @@ def register(app: Flask, details: Mapping[int, str] | None = None) -> None:
     """Let the application answer every error with problem details.
 
     Args:
-        app: Application; a handler of its own for a kind of error comes before these.
-        details: Details of the problems that the framework finds, by their status; by default those
-            of the server.
+        app: Application; its own handlers of more specific errors take precedence.
+        details: Details of the framework's problems, by status; by default `DETAILS`.
     """
     app.register_error_handler(EarshotError, _of_ours)
     app.register_error_handler(HTTPException, partial(_of_http, details or DETAILS))
@@ -229,19 +228,19 @@ def encode_problem(kind: ProblemKind, detail: str, now: float | None = None) -> 
 
 
 def asks_for_a_page() -> bool:
-    """Return whether the present request is for a page rather than for the API."""
+    """Return whether the present request is for an HTML page rather than for the API."""
     if "dashboard" not in current_app.blueprints or request.path.startswith(_NO_PAGES):
         return False
     return "text/html" in request.accept_mimetypes.values()
 
 
 def respond(kind: ProblemKind, detail: str, now: float | None = None) -> Response:
-    """Return the response to the present request that says what was wrong.
+    """Return the response to the present request for a problem, as JSON or as a page.
 
     Args:
         kind: Kind of problem.
-        detail: Words for what was wrong, and what would be accepted.
-        now: Time on the server's clock, where a signature was stale.
+        detail: What was wrong, and what would be accepted.
+        now: Time on the server's clock, if a signature was stale.
     """
     g.problem = kind.name
     if asks_for_a_page():
@@ -285,16 +284,16 @@ def _of_http(details: Mapping[int, str], error: HTTPException) -> Response:
 
 DETAILS = {
     400: "the request could not be read",
-    404: "the paths that exist are those of /v1/openapi.json",
-    405: "the methods that it takes are in the field `Allow`",
+    404: "/v1/openapi.json lists the paths that exist",
+    405: "the field `Allow` lists the methods that it takes",
     408: "send it faster, or later",
     413: f"an answer may have {LARGEST_ANSWER_BYTES >> 20} MiB, an enrolment "
     f"{LARGEST_ENROLMENT >> 10} KiB, a refusal {LARGEST_REFUSAL} bytes, the start of a phase "
     f"{LARGEST_START >> 20} MiB, every other body {LARGEST_SMALL_BODY >> 10} KiB",
 }
-"""Details of problems that the framework finds in what phones and operators send."""
+"""Details of the framework's problems on the server, by status."""
 
 
 def _internal(error: Exception) -> Response:
     _log.error("internal error", exc_info=error, extra={"request": g.get("request_id")})
-    return respond(INTERNAL, f"the log has the rest under {g.get('request_id')}")
+    return respond(INTERNAL, f"the server's log has the details under {g.get('request_id')}")

@@ -1,10 +1,10 @@
-"""What reverse proxies report of a request: its sender, and whether it came by https.
+"""Sender and scheme of a request behind reverse proxies, from their header fields.
 
-Each proxy adds to `X-Forwarded-For` the address from which it was asked. So of N proxies the one
-that clients reach wrote the N-th entry from the end, and all before it is the client's own word.
-`X-Forwarded-Proto` is one word, which that proxy sets and the others pass on or repeat; where each
-proxy adds a word of its own, the N-th from the end counts again. Other numbers of words tell
-nothing: one of them may be the client's. RFC 7239's `Forwarded` is not read.
+Each proxy appends to `X-Forwarded-For` the address of its client. Of N proxies the outermost one
+therefore wrote the N-th entry from the end; the client may have written any before it.
+`X-Forwarded-Proto` is one value, which the outermost proxy sets and the others pass on; if each
+proxy appends one, the N-th from the end counts again. Any other number of values is ignored, as the
+client may have written some. RFC 7239's `Forwarded` is not read.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _ENTRY = re.compile(
     r'"?(?:\[([0-9a-f:.]+)(?:%[^]"]*)?\]|([0-9.]+))(?::[0-9]{1,5})?"?', re.ASCII | re.IGNORECASE
 )
-"""An address in brackets, or one of IPv4, and perhaps a port, perhaps in quotes."""
+"""An IPv6 address in brackets or an IPv4 address, with an optional port and optional quotes."""
 
 
 class BehindProxies:
-    """Application whose requests are those that clients sent to the outermost of its proxies.
+    """WSGI middleware that restores a request's sender and scheme as the outermost proxy saw them.
 
     Args:
         app: Application that answers.
@@ -37,7 +37,7 @@ class BehindProxies:
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
-        # Where nobody says an address, that of the nearest proxy is counted, and no limit is void.
+        # Without an address from the proxies, the nearest proxy's own counts towards the limits.
         address = read_address(environ.get("REMOTE_ADDR", ""))
         if self._proxies:
             addresses = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
@@ -54,10 +54,10 @@ class BehindProxies:
 
 
 def read_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that a socket or a proxy writes; None if it is none.
+    """Parse an address as a socket or a proxy writes it; None if it is invalid.
 
-    Azure's gateways and IIS write a port behind it, which is another for each connection of one
-    client. A socket of IPv6 writes an address of IPv4 as one of IPv6.
+    Azure's gateways and IIS append a port, which differs for each connection of one client. An
+    IPv6 socket reports an IPv4 address as an IPv4-mapped one, which is unmapped.
     """
     text = text.strip()
     written = _ENTRY.fullmatch(text)

@@ -16,14 +16,14 @@ from earshot_server.api.views import Histograms, Published, Results
 from earshot_server.store.archive import Archive
 
 CACHED_SECONDS = 60
-"""Seconds for which responses may be cached: what is published does not change, it only grows."""
+"""Seconds for which responses may be cached: published results never change, only new ones come."""
 
 
 def public(archive: Archive) -> Blueprint:
-    """Return the public endpoints, to be mounted.
+    """Return the public endpoints.
 
     Args:
-        archive: Archive of the phases that are over.
+        archive: Archive of the phases.
     """
     blueprint = Blueprint("public", __name__)
     blueprint.before_request(bodies.negotiate)
@@ -32,7 +32,7 @@ def public(archive: Archive) -> Blueprint:
 
     @blueprint.get(RESULTS)
     def results() -> Response:
-        """List the newest results, in short."""
+        """List the newest results, without their content."""
         listed = (
             Published(
                 phase=record.phase.hex(),
@@ -70,7 +70,7 @@ def public(archive: Archive) -> Blueprint:
 
 @cache
 def _described() -> bytes:
-    """Return the description, made once per process: it takes most of an application's start."""
+    """Return the description, built once per process: it takes most of an application's start."""
     return msgspec.json.encode(document())
 
 

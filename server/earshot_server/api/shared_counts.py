@@ -1,8 +1,8 @@
 """Counters in memory shared by several processes, any of which can read the totals.
 
-The memory has no name in a file system: nobody can take it away, nothing else can fill it, and it
-is gone with the last process that holds it. Each process writes into a part of its own, without a
-lock that a process could hold as it is killed; whoever comes in its place counts on from there.
+The memory is anonymous: nothing else can remove or fill it, and it is freed with the last process
+that maps it. Each process writes to its own part, without a lock that it could hold when it is
+killed; its successor continues the counts of the part.
 """
 
 from __future__ import annotations
@@ -15,43 +15,46 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 PART = 2**18
-"""Bytes for each process: four times what all endpoints and statuses together need."""
+"""Bytes of a part: four times the need of all endpoints and statuses together."""
 _USED = struct.Struct("=Q")
 _HEAD = struct.Struct("=II")
 
 Key = tuple[str, ...]
-"""Name of what is counted, and its labels."""
+"""Name of a counter, and its labels."""
 
 
 class SharedCounts:
-    """Counts of all processes that were forked since this was made.
+    """Counts of this process and of all that are forked from it afterwards.
 
-    The memory is a row of parts: the bytes in use, then a record for each key. A record is the
-    length of the key and the number of its counts, the key in JSON, filled up to eight bytes, and
-    the counts as doubles.
+    The memory is an array of parts: the number of bytes in use, then a record for each key. A
+    record is the length of the key, the number of its counts, the key in JSON, padded to a multiple
+    of eight bytes, and the counts as doubles.
 
     Args:
-        parts: Most processes that count at a time.
+        parts: Largest number of processes that count at a time.
     """
 
     def __init__(self, parts: int = 1) -> None:
         memory = mmap.mmap(-1, parts * PART)
-        memory.write(bytes(len(memory)))  # a machine that lacks the memory says so now
+        memory.write(bytes(len(memory)))  # fail now, not later, if memory is short
         self._parts = [memoryview(memory)[at : at + PART] for at in range(0, len(memory), PART)]
         self._lock = threading.Lock()
         self.take(0)
 
     def take(self, part: int | None) -> None:
-        """Claim a slot of the shared memory for this process.
+        """Let this process count in a part of the shared memory.
 
         Args:
-            part: Number of the part; None if all are taken, so that nobody sees what it counts.
+            part: Index of the part; None if all are taken: then its counts are in no total.
         """
         self._own = memoryview(bytearray(PART)) if part is None else self._parts[part]
         self._places = {key: place for key, place, _ in _records(self._own)}
 
     def add(self, key: Key, amounts: Sequence[float]) -> None:
-        """Add to the counts of a key, whose number never changes."""
+        """Add to the counts of a key; their number must be the same in every call.
+
+        Without room for a new key, nothing is counted.
+        """
         numbers = struct.Struct(f"={len(amounts)}d")
         with self._lock:
             place = self._places.get(key) or self._append(key, numbers)
@@ -59,7 +62,7 @@ class SharedCounts:
                 return
             present = numbers.unpack_from(self._own, place)
             added = (count + more for count, more in zip(present, amounts, strict=True))
-            # Whoever adds up meanwhile sees each of the numbers before this or after it.
+            # A concurrent reader sees each number either before or after this.
             self._own[place : place + numbers.size] = numbers.pack(*added)
 
     def totals(self) -> dict[Key, list[float]]:
@@ -73,7 +76,7 @@ class SharedCounts:
         return totals
 
     def of_part(self, part: int | None) -> float:
-        """Return the sum of all counts in a part, which grows with whatever is counted there."""
+        """Return the sum of all counts in a part; it grows with everything counted there."""
         if part is None:
             return 0.0
         return sum(
@@ -98,7 +101,7 @@ class SharedCounts:
 
 
 def _records(part: memoryview) -> Iterator[tuple[Key, int, int]]:
-    """Yield the key, the place and the number of the counts of each record."""
+    """Yield the key of each record, and the offset and number of its counts."""
     (used,) = _USED.unpack_from(part)
     at = _USED.size
     while at < used:

@@ -1,6 +1,6 @@
-"""Bodies that operators and the public read, made from the archive's records.
+"""Response bodies for operators and the public, made from the archive's records.
 
-Here a phase is named by 32 hexadecimal digits, as in paths.
+A phase's identifier is written as 32 hexadecimal digits, as in paths.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     deadline: float | None
     failure: str
-    """Reason why the phase failed or was stopped; empty otherwise."""
+    """Reason why the phase failed or was stopped; otherwise empty."""
     parameters: AnyParameters
     steps: tuple[StepRecord, ...]
     trouble: Trouble | None
     """Trouble that keeps the phase from moving on."""
     name: str
-    """Name that people give the phase; empty if it has none."""
+    """Name of the phase for people; empty if it has none."""
     cohorts: tuple[str, ...]
     """Cohorts whose phones the phase gathers; empty for all phones."""
     refusals: dict[str, int]
-    """Phones that say that they refuse the phase, counted by rule; this is their word."""
+    """Number of phones that reported a refusal, by rule; the server cannot verify it."""
     helper: Trouble | None
-    """Trouble that keeps the helper of a sum by two operators from answering."""
+    """Trouble with the helper of a sum by two operators."""
 
     @classmethod
     def of(cls, record: PhaseRecord) -> Self:
@@ -76,12 +76,12 @@ class Stopped(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of stopping a phase."""
 
     stopped: bool
-    """Whether this request ended the phase; if not, it had ended already, as `phase` says."""
+    """Whether this request ended the phase; if not, it had ended before, as `phase` shows."""
     phase: PhaseView
 
 
 class PhaseExport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is kept of a phase."""
+    """Everything stored about a phase."""
 
     phase: PhaseView
     ending: AnyEnding | None
@@ -103,10 +103,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     environments: int
     """Environments found; of a discovery phase, its labels."""
     named: int
-    """Environments whose name stands clear of the noise."""
+    """Environments whose name is clear of the noise."""
     label_names: tuple[str, ...]
     name: str
-    """Name that the operator gives the phase."""
+    """Name of the phase for people; empty if it has none."""
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     epsilon: float
     delta: float
     method: str
-    """Method by which releases were counted together: added up, or composed at this δ."""
+    """Method of composition: `added up`, or `composed as phones do`."""
 
     @classmethod
     def each(cls, costs: Mapping[Unit, Composed]) -> tuple[Self, ...]:
@@ -154,7 +154,7 @@ class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
 
     phases: tuple[PhaseSpent, ...]
     total: tuple[Spent, ...]
-    """Privacy spent by a phone that took part in all of them; none has spent more here."""
+    """Privacy spent by a phone that took part in all of them: an upper bound for every phone."""
     cohorts: dict[str, tuple[Spent, ...]]
     """Privacy spent by a phone that took part in all phases open to it, by cohort."""
 
@@ -183,11 +183,11 @@ class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):
     enrolled: int
     """Phones that the server knows."""
     in_phases: int
-    """Phones among them in a phase that gathers or runs."""
+    """Enrolled phones in a phase that gathers or runs."""
 
 
 class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Operator whom an administrator adds."""
+    """Operator to be added."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9._-]{0,31}$(?!\n)")]
     """Name: 1 to 32 lower-case letters, digits, dots, underscores and hyphens; a letter first."""

@@ -1,4 +1,4 @@
-"""Backing a server up, while it serves or not."""
+"""Back up a server, whether or not it is running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from earshot_server.store.database import Database
 
 
 def back_up(out: Path, folder: Path, url: str | None = None) -> None:
-    """Write a backup of a server, as it is at one moment.
+    """Write a consistent backup of a server.
 
     Args:
         out: File to write; it replaces one that exists.
@@ -43,7 +43,7 @@ def back_up(out: Path, folder: Path, url: str | None = None) -> None:
             numbers=rows.numbers(connection),
         )
         if manifest.schema == 0:
-            raise InvalidInputError("the database is not a server's: nobody has served it yet")
+            raise InvalidInputError("the database is not a server's: no server has used it yet")
         tables = ((table, rows.read(connection, table, columns[table])) for table in columns)
         try:
             file.write(out, manifest, files, tables)

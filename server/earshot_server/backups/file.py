@@ -1,9 +1,8 @@
 """File of a backup: a tar of the database's rows, the data folder's files, and their digests.
 
-`tar xf FILE && sha256sum -c SHA256SUMS` reads it anywhere. The digests find damage, and not what
-somebody changed on purpose: so it is read here by a reader that knows plain files alone, and takes
-neither names nor sizes on trust. Nothing in it is compressed, so that no file is read or written
-that is longer than the backup itself.
+`tar xf FILE && sha256sum -c SHA256SUMS` reads it anywhere. The digests detect damage, not
+deliberate changes. The reader here therefore accepts only regular files, and checks their names and
+sizes. Nothing is compressed, so that no file is longer than the backup itself.
 """
 
 from __future__ import annotations
@@ -26,33 +25,33 @@ from earshot_server.credentials import KEY_FILE, LEADER_FILE, TOKEN_FILE
 from earshot_server.processes.address import ADDRESS_FILE
 
 FOLDER_FILES = (TOKEN_FILE, KEY_FILE, LEADER_FILE, ADDRESS_FILE)
-"""Files of the data folder that a backup holds."""
+"""Files of the data folder that are backed up."""
 _MANIFEST = "manifest.json"
 _SUMS = "SHA256SUMS"
 _SMALL = {_MANIFEST, _SUMS, *FOLDER_FILES}
 _SMALL_BYTES = 2**16
-"""Most bytes of each of these."""
+"""Largest size of each of these, in bytes."""
 _ROWS = {f"{table}.rows": table for table in KEPT}
 NEEDED = {_MANIFEST, TOKEN_FILE, KEY_FILE, _SUMS}
-"""Files without which a backup is not whole."""
+"""Files that every backup contains."""
 _CHUNK = 2**20
 _LATEST = 253_402_300_799.0
 """The last second of the year 9999."""
 
 
 class DamagedBackupError(LocalError):
-    """The file is not a whole backup, or what it holds is not what was backed up."""
+    """The file is not a complete backup, or its content is damaged."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Statement of what a backup holds.
+    """Description of a backup's content.
 
     Attributes:
-        software: Version of this software that made it.
-        schema: Schema of the database.
+        software: Version of this software that wrote it.
+        schema: Version of the database's schema.
         created: Time at which it was begun, in seconds since 1970 on the database's clock.
-        columns: For each table, its columns in the order in which its rows have them.
-        numbers: For each sequence, the last number that it had given out.
+        columns: Names of each table's columns, in the order of its rows.
+        numbers: Last number that each sequence had given out.
     """
 
     software: Annotated[str, msgspec.Meta(pattern=r"^[0-9A-Za-z.!+_-]{1,100}\Z")]
@@ -63,7 +62,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Member(NamedTuple):
-    """Place of a file in a backup: where it begins, and its bytes."""
+    """Position of a file in a backup: its offset and size, in bytes."""
 
     begin: int
     size: int
@@ -75,16 +74,16 @@ def write(
     files: Mapping[str, bytes],
     tables: Iterable[tuple[str, Iterable[bytes]]],
 ) -> None:
-    """Write a backup, whole or not at all, for its owner alone.
+    """Write a backup atomically, readable only by its owner.
 
     Args:
         path: Path of the backup; its folder exists.
-        manifest: Statement of what it holds.
+        manifest: Description of its content.
         files: Contents of the data folder's files, by name.
         tables: Rows of each table, in pieces.
     """
     sums: dict[str, str] = {}
-    # Sizes beyond 8 GiB are in the header itself, in this format.
+    # In this format the header itself can hold sizes beyond 8 GiB.
     with (
         replacement(path, OWNER_ONLY) as draft,
         tarfile.open(draft, "w", format=tarfile.GNU_FORMAT) as archive,
@@ -117,12 +116,12 @@ def _formatted(manifest: Manifest) -> bytes:
 
 
 class Backup:
-    """Backup that is open and whole: each digest is that of its content.
+    """Open backup that is complete and whose digests have been verified.
 
     Attributes:
-        manifest: Statement of what it holds.
+        manifest: Description of its content.
         files: Contents of the data folder's files, by name.
-        tables: Tables of which it holds rows.
+        tables: Tables whose rows it contains.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -136,7 +135,7 @@ class Backup:
         small = {name: self._content(name) for name in self._members.keys() & _SMALL}
         sums = {name: self._sum(name) for name in self._members if name != _SUMS}
         if _stated(small[_SUMS]) != sums:
-            raise DamagedBackupError("its digests are not those of its content")
+            raise DamagedBackupError("its digests do not match its content")
         try:
             self.manifest = msgspec.json.decode(small[_MANIFEST], type=Manifest)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -169,13 +168,13 @@ class Backup:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Backup]:
-    """Open a backup, and compare every digest.
+    """Open a backup and verify every digest.
 
     Args:
         path: Path of the backup.
 
     Raises:
-        DamagedBackupError: It is not a whole backup.
+        DamagedBackupError: The file cannot be read, or is not a complete, undamaged backup.
     """
     with ExitStack() as stack:
         try:
@@ -188,14 +187,14 @@ def opened(path: Path) -> Iterator[Backup]:
 
 
 def damaged(path: Path, why: str) -> DamagedBackupError:
-    """Return the error that says what is wrong with a backup."""
+    """Return the error for a damaged backup."""
     return DamagedBackupError(f"{path} is not a whole backup: {why}; take another one")
 
 
 def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, _Member]]:
-    """Yield the files in a tar of this many bytes; whatever else a tar may hold is refused.
+    """Yield the files in a tar of `size` bytes; refuse every other kind of member.
 
-    So there are no links, no devices, no sparse files, and no headers that change what follows.
+    So there are no links, devices, sparse files, or extended headers.
     """
     seen = set[str]()
     while (header := file.read(tarfile.BLOCKSIZE)).strip(b"\0"):
@@ -213,7 +212,7 @@ def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, _Member]]:
 
 
 def _stated(content: bytes) -> dict[str, str]:
-    """Return the digests that the backup states, by name."""
+    """Parse the digests in `SHA256SUMS`, by name."""
     found: dict[str, str] = {}
     with suppress(ValueError):
         for line in content.decode("ascii").splitlines():

@@ -1,9 +1,9 @@
 """Restoring a server from a backup, into a new folder.
 
-A database is copied, phones are not. After the backup they may have answered, and a sum may have
-been opened and published. Were the copy to go on with that phase, phones could answer one sum to
-two servers, so that shares of both open a secret, and noise would be drawn twice for one release.
-So nothing that was under way goes on: it ends by name, and the next phase has keys of its own
+A backup copies the database, but not the phones. After it they may have answered, and a sum may
+have been opened and published. If the copy continued that phase, phones could answer one sum to two
+servers, whose shares together would reconstruct a secret, and noise would be drawn twice for one
+release. So every phase under way ends as failed, and the next phase has new keys
 (docs/decisions/0051-a-restored-server-starts-anew.md).
 """
 
@@ -39,14 +39,14 @@ def restore(backup: Path, folder: Path, url: str | None = None, port: int | None
         backup: File that `back_up` wrote.
         folder: Data folder of the new server, empty or new.
         url: URL of an empty database, as its owner; None for one in the data folder.
-        port: Port at which the new server listens; None for that of the old one.
+        port: Port at which the new server listens; None for the old server's.
 
     Returns:
-        Number of phases that were under way in the backup, and are over now.
+        Number of phases that were under way in the backup and have been ended.
 
     Raises:
         InvalidInputError: The folder or the database is not empty, or cannot be written.
-        DamagedBackupError: The file is not a whole backup.
+        DamagedBackupError: The file is not a complete, undamaged backup.
         NewerSchemaError: A newer version of this software made it.
         EmbeddedDatabaseError: PostgreSQL does not start in the folder.
         DatabaseUnavailableError: The database cannot be reached.
@@ -72,7 +72,7 @@ def restore(backup: Path, folder: Path, url: str | None = None, port: int | None
 
 
 def _load(url: str, backup: Backup) -> int:
-    """Make our tables at the backup's schema, add its rows, and go on from there."""
+    """Create the tables of the backup's schema, insert its rows, and migrate."""
     manifest = backup.manifest
     refuse_newer(manifest.schema)
     with closing(Database(url, pool_size=1)) as database:
@@ -98,10 +98,10 @@ def _come_back(database: Database, manifest: Manifest) -> int:
 
     Args:
         database: Migrated database, as its owner.
-        manifest: Statement of the backup.
+        manifest: Description of the backup.
 
     Returns:
-        Number of phases that were under way, and are over now.
+        Number of phases that were under way and have been ended.
     """
     moment = datetime.fromtimestamp(manifest.created, UTC)
     when = f"{moment.day} {moment:%b %Y, %H:%M} UTC"
@@ -121,10 +121,11 @@ def _come_back(database: Database, manifest: Manifest) -> int:
 def _new(folder: Path) -> Iterator[Path]:
     """Yield a staging folder; at the end its content moves up, the database first.
 
-    Without its credentials, nobody serves a database that came back (`fingerprints.claim`).
+    If this is interrupted, no server runs on the database without its credentials
+    (`fingerprints.claim`).
     """
     existed = folder.exists()
-    # The embedded PostgreSQL's account, where we are root, passes through to its own folder.
+    # If we are root, the embedded PostgreSQL's account must be able to reach its own folder.
     mode = 0o701 if os.geteuid() == 0 else 0o700
     folder.mkdir(mode=mode, parents=True, exist_ok=True)
     held = sorted(each.name for each in folder.iterdir())

@@ -1,7 +1,7 @@
-"""Rows of a database in a backup: of each table a file, which PostgreSQL's COPY wrote (binary).
+"""Rows of a database in a backup: one file per table, in PostgreSQL's binary COPY format.
 
-A backup holds rows and no SQL. Whoever restores it makes tables, functions and triggers by the
-migrations of this software, so that the file decides what is stored, and nothing that is done.
+A backup contains rows and no SQL. Tables, functions and triggers are restored by the migrations of
+this software, so that a changed file can alter data but not run code.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from earshot_server.store.database import Connection
 from earshot_server.store.privileges import TABLES
 
 _LEFT_OUT = ("schema_version", "tasks", "answers", "snapshots", "sessions")
-"""Tables that migrations fill, and those with state that a restored server discards."""
+"""Tables that migrations fill, and those whose state a restored server discards."""
 KEPT = tuple(table for table in TABLES if table not in _LEFT_OUT)
 """Tables whose rows are backed up, each after those that it refers to."""
 _OF_ROWS = ("22", "23", "42", "54")
-"""Classes of SQLSTATE that tell of wrong rows, and not of a database that cannot be used."""
+"""Classes of SQLSTATE that mean invalid rows, rather than an unusable database."""
 
 
 class UnfitRowsError(LocalError):
-    """The rows are not those of a database of this schema."""
+    """The rows do not fit a database of this schema."""
 
 
 def columns(connection: Connection) -> dict[str, tuple[str, ...]]:
@@ -41,7 +41,7 @@ def columns(connection: Connection) -> dict[str, tuple[str, ...]]:
 
 
 def numbers(connection: Connection) -> dict[str, int]:
-    """Return the last number that each sequence has given out; 0 for none."""
+    """Return the last number that each sequence has given out; 0 if it has given out none."""
     rows = connection.execute(
         "SELECT sequencename::text, coalesce(last_value, 0) FROM pg_sequences"
         " WHERE schemaname = current_schema() ORDER BY sequencename"
@@ -76,18 +76,18 @@ def go_on_after(connection: Connection, last: Mapping[str, int]) -> None:
 
 @contextmanager
 def named_misfits(what: str) -> Iterator[None]:
-    """Turn PostgreSQL's errors about rows into ours.
+    """Turn PostgreSQL's errors about invalid rows into ours.
 
     Args:
-        what: Name of what is done within the block.
+        what: Name of the rows, for the message.
 
     Raises:
-        UnfitRowsError: It does not take them.
+        UnfitRowsError: PostgreSQL refused the rows.
     """
     try:
         yield
     except psycopg.Error as error:
-        # A message that is too short for a number is a row's fault if it was read as a row.
+        # A message too short for a number is a fault of the rows if COPY was reading them.
         short = isinstance(error, errors.ProtocolViolation) and error.diag.context
         if not short and not (error.sqlstate or "").startswith(_OF_ROWS):
             raise

@@ -23,17 +23,17 @@ def backup(
     database: Annotated[str | None, Parameter(env_var="EARSHOT_DATABASE")] = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a server into one file, whether or not it runs; `earshot restore` restores it.
+    """Back up a server to one file, whether or not it runs; `earshot restore` restores it.
 
     Args:
-        out: File to write, for its owner alone. It holds the server's secrets: guard it like the
-            server itself.
+        out: File to write, readable only by its owner. It holds the server's secrets: guard it
+            like the server itself.
         data: The server's data folder.
         database: URL of its PostgreSQL, as the owner; without it, the one in the data folder.
-        overwrite: Replace the file where it exists.
+        overwrite: Replace the file if it exists.
     """
     from earshot_server.backups.backing_up import back_up
 
     refuse_existing(out, overwrite)
     back_up(out, data, database)
-    print(f"{out}: {byte_size(out.stat().st_size)}; whoever has it has the server, so guard it")
+    print(f"{out}: {byte_size(out.stat().st_size)}; it holds the server's secrets, so guard it")

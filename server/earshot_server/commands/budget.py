@@ -57,8 +57,8 @@ def budget(
 
     Args:
         hierarchy: JSON file of classes, and for each the choices that polls offer.
-        unit: Unit that is protected, which --epsilon is meant for; by default a phone, with
-            --discovery local a recording.
+        unit: Unit of privacy that --epsilon protects; by default a phone, with --discovery local a
+            recording.
         any_delta: Accept a δ of 1/phones or more.
     """
     route = asked.discovery or Discovery.SECURE_SUM
@@ -86,8 +86,8 @@ def _lines(
 ) -> list[str]:
     """Describe the proposal, for a terminal."""
     return [
-        f"{counted(asked.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
-        "stay and be honest (--dropout, --corrupted)",
+        f"{counted(asked.phones, 'phone')}, {parameters.honest_survivors} of them assumed to stay "
+        "and be honest (--dropout, --corrupted)",
         f"ε = {_real(proposal.prices[unit.value].epsilon)} at δ = {real(asked.delta)}, for "
         f"{_UNITS[unit]}, is split like this:",
         *(_step(each) for each in proposal.steps),
@@ -115,7 +115,7 @@ def _step(each: StepShare) -> str:
     line = f"  {each.step:<22}  {each.setting} {real(each.value):<9}  ε = {_real(each.epsilon):<9}"
     if each.deviation is None:
         return f"{line}  noise on the phone itself"
-    return f"{line}  noise on an entry like that of {real(each.deviation)} phones"
+    return f"{line}  noise on an entry as large as {real(each.deviation)} phones"
 
 
 def _sight(asked: PhaseOptions, proposal: Proposal) -> list[str]:
@@ -125,16 +125,16 @@ def _sight(asked: PhaseOptions, proposal: Proposal) -> list[str]:
     if asked.discovery is Discovery.LOCAL:
         return [
             f"an environment is seen if {needed} or more heard it and nothing else",
-            f"  {counted(shared, 'environment')} can be seen at once, if every phone heard all of "
-            "them alike",
+            f"  {counted(shared, 'environment')} can be seen together, if every phone heard each "
+            "of them equally",
         ]
     return [
-        f"a label gets a clear prototype if {needed} or more labelled it and nothing else, and it "
-        "sounds alike",
-        f"  of phones that labelled four alike, {2 * proposal.needed} are needed; of those that "
-        "labelled e, √e times as many",
-        f"  {counted(shared, 'label')} can get one at once, if every phone labelled all of them "
-        "alike",
+        f"a label gets a clear prototype if {needed} or more labelled it and nothing else, and its "
+        "recordings sound the same",
+        f"  if phones labelled four equally, {2 * proposal.needed} are needed; if e, √e times as "
+        "many",
+        f"  {counted(shared, 'label')} can get one together, if every phone labelled each of them "
+        "equally",
     ]
 
 
@@ -151,7 +151,7 @@ def _refusals(proposal: Proposal) -> list[str]:
 
 
 def _shared(asked: PhaseOptions, chosen: Collection[str]) -> dict[str, object]:
-    """Return the options that `earshot phase start` has as well, except for ε."""
+    """Return the options that `earshot phase start` also takes, except for ε."""
     shared: dict[str, object] = {
         "phones": asked.phones,
         "discovery": asked.discovery,
@@ -172,7 +172,7 @@ def _shared(asked: PhaseOptions, chosen: Collection[str]) -> dict[str, object]:
 
 
 def _start(options: Mapping[str, object], proposal: Proposal) -> str:
-    """Return the command that starts such a phase; an option that is true is a flag."""
+    """Return the command that starts such a phase; options that are true become flags."""
     unit = Unit.RECORDING if options["discovery"] == Discovery.LOCAL.value else Unit.PHONE
     spent = {"epsilon": f"{proposal.prices[unit.value].epsilon:.6g}"}
     given = {name: value for name, value in {**options, **spent}.items() if value is not None}

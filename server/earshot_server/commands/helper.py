@@ -34,7 +34,7 @@ LeaderKey = Annotated[str, Parameter(help="Key of the leader: 64 hexadecimal dig
 
 @app.command
 def init(*, data: Data = _DEFAULT.data) -> None:
-    """Make a helper, and print its key, by which leaders and phones know it."""
+    """Create a helper, and print its public key, which leaders and phones pin."""
     folder = HelperFolder.make(data)
     with closing(folder.database):
         folder.book.begin(time.time())
@@ -55,14 +55,14 @@ def allow(
     largest_crowd: Annotated[int, Parameter(validator=Number(gte=2))] = HelperPolicy.largest_crowd,
     offers_a_day: Annotated[int, Parameter(validator=Number(gte=0))] = HelperPolicy.offers_a_day,
 ) -> None:
-    """Replace the terms of this leader, or allow it.
+    """Allow a leader, or replace its terms.
 
     Args:
-        least_reports: Least number of reports that a total is made of.
-        least_noise: Least standard deviation of the noise over the largest entry of an input.
-        largest_window_days: Most days for which phones report to one sum.
-        largest_crowd: Most phones that are invited to one sum.
-        offers_a_day: Most sums that are offered to it in a day.
+        least_reports: Least number of reports in a total.
+        least_noise: Least standard deviation of the noise, relative to an input's largest entry.
+        largest_window_days: Most days in which phones may report to one sum.
+        largest_crowd: Most phones that may be invited to one sum.
+        offers_a_day: Most sums that the leader may offer in a day.
     """
     identity = read_identity(leader)
     with closing(HelperFolder.open(data).database) as database:
@@ -81,7 +81,7 @@ def allow(
 
 @app.command
 def forbid(leader: LeaderKey, /, *, data: Data = _DEFAULT.data) -> None:
-    """Serve a leader no longer; its open sums get no total, unless it is allowed again in time."""
+    """Stop serving a leader; its open sums get no total unless it is allowed again in time."""
     identity = read_identity(leader)
     with closing(HelperFolder.open(data).database) as database:
         if not Leaders(database).forbid(identity):
@@ -103,7 +103,7 @@ class LeaderTerms(msgspec.Struct, frozen=True):
 
 
 class HelperState(msgspec.Struct, frozen=True):
-    """State of a helper, as it is shown."""
+    """State of a helper, as `show` prints it."""
 
     helper: str
     leaders: list[LeaderTerms]
@@ -113,11 +113,11 @@ class HelperState(msgspec.Struct, frozen=True):
 
 
 _UNTIL = {
-    "keys": "each until its answer, or until the time for that is over",
+    "keys": "each until its answer, or until the time for it is over",
     "totals": f"each until {KEPT_AFTER / DAY:g} day after that time, for a leader that lost it",
-    "sums": "for good, by number, digests and times alone, so that each stays spent",
+    "sums": "for good, only number, digests and times, so that none is opened twice",
 }
-"""Limits on how long each kind of thing is kept."""
+"""How long each kind of record is kept."""
 
 
 @app.command

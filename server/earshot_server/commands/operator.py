@@ -23,7 +23,7 @@ from earshot_server.store.operators import Role
 
 app = App(
     name="operator",
-    help="Say who may operate the server, and see what they did; for administrators.",
+    help="Manage operators and read the audit log; for administrators.",
 )
 
 Name = Annotated[
@@ -40,7 +40,7 @@ def add(
     connection: OperatorConnection = DEFAULT,
     as_json: AsJson = False,
 ) -> None:
-    """Add an operator, and print the token, which is shown this once.
+    """Add an operator, and print the token, which is shown only once.
 
     Args:
         role: Rights of the operator. viewer: read; operator: also invite, start and stop; admin:
@@ -81,7 +81,7 @@ def keys(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -
 
 @app.command
 def remove(name: Name, /, *, connection: OperatorConnection = DEFAULT) -> None:
-    """Remove an operator, whose token opens nothing from now on."""
+    """Remove an operator; its token is invalid from then on."""
     connection.operator().remove_operator(name)
 
 
@@ -89,7 +89,7 @@ def remove(name: Name, /, *, connection: OperatorConnection = DEFAULT) -> None:
 def rotate(
     name: Name, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
 ) -> None:
-    """Give an operator a new token in place of the old one, and print it this once."""
+    """Replace an operator's token; print the new one, which is shown only once."""
     _show(connection.operator().rotate(name), as_json)
 
 
@@ -101,11 +101,11 @@ def audit(
     connection: OperatorConnection = DEFAULT,
     as_json: AsJson = False,
 ) -> None:
-    """Show what operators did, the newest first.
+    """Show the audit log of operators' actions, newest first.
 
     Args:
         out: CSV file to write, instead of printing lines.
-        overwrite: Replace the file where it exists.
+        overwrite: Replace the file if it exists.
     """
     refuse_existing(out, overwrite)
     entries = connection.operator().audit()
@@ -124,7 +124,7 @@ def _show(new: OperatorToken, as_json: bool) -> None:
         return
     print(new.token)
     print(
-        f"This is the token of {new.name}, shown this once: on the command line {TOKEN_VARIABLE}, "
+        f"This is the token of {new.name}, shown only once: on the command line {TOKEN_VARIABLE}, "
         f"in a browser the password of the user {new.name}.",
         file=sys.stderr,
     )

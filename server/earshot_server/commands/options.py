@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class OperatorConnection:
     """Connection of an operator to a server.
 
     Attributes:
-        server: URL of the server; by default the one at which the server of --data listens.
-        data: The server's data folder, where the operator's token is; or set
+        server: URL of the server; by default the address at which the server of --data listens.
+        data: The server's data folder, which holds the operator's token; or set
             EARSHOT_OPERATOR_TOKEN.
     """
 
@@ -40,7 +40,7 @@ class OperatorConnection:
         return self.server or remembered(self.data).reachable.url
 
     def operator(self) -> OperatorClient:
-        """Return the operator's side of the connection."""
+        """Return a client with the operator's token."""
         return OperatorClient(self.address, read_token(self.data))
 
 
@@ -48,7 +48,7 @@ DEFAULT = OperatorConnection()
 
 
 def refuse_existing(out: Path | None, overwrite: bool) -> None:
-    """Refuse to replace an existing file without `--overwrite`.
+    """Check that a file may be written: it is new, or `--overwrite` was given.
 
     Raises:
         InvalidInputError: The file exists, and `overwrite` is false.

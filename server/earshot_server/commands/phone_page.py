@@ -15,13 +15,12 @@ app = App()
 
 @app.default
 def phone_page(*, out: Path, server: Annotated[tuple[str, ...], Parameter(negative=())]) -> None:
-    """Write a page that is a phone as files for any web host; `docs/operations.md` says the rest.
+    """Write the phone page as files for any web host; see `docs/operations.md`.
 
     Args:
-        out: Folder to write to. Versions that it has already stay, so that people may stay with
-            them.
+        out: Folder to write to. Earlier versions in it are kept, for people who stay with them.
         server: Origin of the server that phones of the page call, such as
-            https://earshot.example.org; may be given again for another one.
+            https://earshot.example.org; repeat the option for further ones.
     """
     from earshot_server.origins import read_origin
     from earshot_server.phone_page.assembling import (
@@ -36,7 +35,8 @@ def phone_page(*, out: Path, server: Annotated[tuple[str, ...], Parameter(negati
     files = assembled(origins)
     fields = "".join(f"{name}: {value}\n" for name, value in header_fields(origins).items())
     try:
-        # What leads to the new version comes last: until then, the former one is whole.
+        # Files in the root lead to the new version, so they come last: until then, the former
+        # version is complete.
         for path in sorted({*files}, key=lambda path: ("/" not in path, path)):
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             replace_file(out / path, files[path])

@@ -30,7 +30,7 @@ def restore(
         backup: File that `earshot backup` wrote.
         data: Folder of the new server, empty or new.
         database: URL of an empty PostgreSQL, as its owner; without it, one is made in the folder.
-        port: Port at which the new server listens; by default that of the old one.
+        port: Port at which the new server listens; by default the old server's.
     """
     from earshot_server.backups.restoring import restore as make_anew
 

@@ -16,7 +16,7 @@ _DEFAULT = Serving()
 
 @app.default
 def serve(*, settings: Annotated[Serving, Parameter(name="*")] = _DEFAULT) -> None:
-    """Coordinate phases for phones, until SIGTERM; `docs/operations.md` says the rest."""
+    """Run the server until SIGTERM; see `docs/operations.md`."""
     from earshot_server.credentials import TOKEN_FILE, Credentials
     from earshot_server.processes import supervisor as serving
 

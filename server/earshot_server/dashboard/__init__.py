@@ -1,1 +1,1 @@
-"""Operators' dashboard: pages drawn on the server, that load nothing from elsewhere."""
+"""Operators' dashboard: pages rendered on the server, which load nothing from other origins."""

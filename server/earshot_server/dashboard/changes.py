@@ -1,4 +1,4 @@
-"""Changes since the phase before, and which of them may be noise alone."""
+"""Changes since the previous phase, and which of them noise alone may explain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from earshot_server.dashboard.histograms import CONFIDENCE, Histogram
 from earshot_server.dashboard.wording import counted, listed
 
 PER_PHONES = 100
-"""Number of phones that compared counts are for: a different number stays in every phase."""
+"""Counts are compared per this many phones, as a different number of phones stays in each phase."""
 
 
 class Change(NamedTuple):
@@ -21,7 +21,7 @@ class Change(NamedTuple):
         label: Name of the label.
         before: Count in the earlier phase.
         now: Count in the later phase.
-        radius: Bound on what noise makes of their difference (see `Comparison`).
+        radius: Bound on the noise of their difference (see `Comparison`).
     """
 
     label: str
@@ -36,23 +36,22 @@ class Change(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether the difference is more than noise alone would make."""
+        """Whether the difference exceeds `radius`."""
         return abs(self.difference) > self.radius
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a phase with the one before it that asked for the same.
+    """Comparison of a phase with the previous one that asked phones for the same.
 
-    If only the noise has changed, no change at all exceeds its radius with probability
-    `CONFIDENCE`: each of the 2L noises in L labels may exceed its own bound with probability
-    (1 − `CONFIDENCE`) / 2L. Chance of another kind, as in who took part and what happened to them,
-    is not included.
+    If only the noise has changed, no change exceeds its radius with probability at least
+    `CONFIDENCE`: each of the 2L noises in L labels exceeds its own bound with probability at most
+    (1 − `CONFIDENCE`) / 2L. Other chance, such as which phones took part, is not included.
 
     Attributes:
         before: Histogram of the earlier phase.
         now: Histogram of the later phase.
-        changes: Changes of the labels that both have, the clearest first.
+        changes: Changes of the labels that both have: the clear ones first, then the largest.
         appeared: Labels that only the later one has.
         vanished: Labels that only the earlier one has.
     """
@@ -67,7 +66,7 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The whole comparison as a sentence."""
+        """The comparison as a sentence."""
         clear = [each for each in self.changes if each.clear]
         rose = [each.label for each in clear if each.difference > 0]
         fell = [each.label for each in clear if each.difference < 0]
@@ -98,7 +97,7 @@ def since_before(histograms: Sequence[Histogram]) -> Comparison | None:
         histograms: Histograms of the phases, oldest first.
 
     Returns:
-        The comparison; None where there is nothing to compare with.
+        The comparison; None if there is no such phase.
     """
     if not histograms:
         return None

@@ -1,7 +1,7 @@
-"""Charts as inline SVG; widths are shares of the page's, colours and fonts are in the style sheet.
+"""Charts as inline SVG; widths are percentages of the page's, colours are in the style sheet.
 
-Each chart is drawn beside the text or table that says the same, so it is hidden from screen
-readers unless it has a text of its own.
+Each chart repeats a text or table beside it, so it is hidden from screen readers unless it has its
+own label.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _LETTER, _LINE = 9.4, 18.0
 _LONGEST_NAME = 24
 _ROUNDS = 200
 _SPARSE = 20
-"""Number of marks up to which numbers may be larger on a small screen."""
+"""Largest number of marks with which numbers are enlarged on a small screen."""
 
 
 class Place(NamedTuple):
-    """One environment on the map; or one cell, which is drawn as a ring and without its name."""
+    """One environment on the map, or one cell, which is drawn as a ring without its name."""
 
     number: int | str
     name: str
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 def track(done: int, total: int) -> Markup:
-    """Draw a row of `total` segments: the first `done` are full, the next one is under way."""
+    """Draw a row of `total` segments: `done` full ones, then one under way."""
     width = 100.0 / total
     return _hidden(
         "track",
@@ -65,7 +65,7 @@ def track(done: int, total: int) -> Markup:
 def participation(answered: int, expected: int, phones: int, least: int) -> Markup:
     """Draw a bar of all `phones`: those that answered, those asked that have not, the rest.
 
-    A mark shows the fewest answers with which the phase can go on.
+    A mark shows `least`, the fewest answers with which the phase continues.
     """
     unit = 100.0 / max(phones, expected, 1)
     return _bar(
@@ -76,15 +76,15 @@ def participation(answered: int, expected: int, phones: int, least: int) -> Mark
 
 
 def interval_bar(count: CountInterval, largest: float) -> Markup:
-    """Draw a bar up to the published count, with a whisker over the interval; `largest` is full.
+    """Draw a bar up to the published count, with a whisker over the interval.
 
-    The bar is hollow where the count may be noise alone.
+    The full width is `largest`. The bar is hollow if the count may be noise alone.
     """
     unit = 100.0 / largest
     low, high = _share(unit * count.least), _share(unit * count.most)
     return _bar(
         _block("full" if count.clear else "missing", unit * max(0, min(count.published, largest))),
-        # The halo sets the whisker apart from the bar on which it lies.
+        # The halo separates the whisker from the bar below it.
         _element("line", class_="halo", x1=low, x2=high, y1=9, y2=9),
         _element("line", class_="whisker", x1=low, x2=high, y1=9, y2=9),
         _upright(unit * count.least, 4, 14, "whisker"),
@@ -98,17 +98,17 @@ def over_time(
     largest: float,
     asked: Sequence[object] | None = None,
 ) -> Markup:
-    """Draw one mark with a whisker per phase; lines join those that compare. None leaves a gap.
+    """Draw one mark with a whisker per phase, and lines between comparable ones.
 
-    A mark is hollow where the count may be noise alone. The marks lie as far apart as the times
-    do; every phase has a tick on the axis.
+    A mark is hollow if the count may be noise alone. The horizontal axis is time; every phase has a
+    tick on it.
 
     Args:
-        counts: Counts of the phases, oldest first.
-        times: Times of the phases, in seconds; the chart is as wide as from earliest to latest.
+        counts: Counts of the phases, oldest first; None leaves a gap.
+        times: Times of the phases, in seconds; the axis goes from the earliest to the latest.
         largest: Count at the upper edge, positive.
-        asked: Request of each phase to phones; counts compare where it is the same, and by default
-            all do.
+        asked: Request of each phase to phones; counts with equal requests are comparable, by
+            default all.
     """
     drawn: list[Markup] = [
         _element("line", class_="axis", x1=0, x2="100%", y1=_HEIGHT - 1, y2=_HEIGHT - 1)
@@ -136,33 +136,33 @@ def over_time(
 
 
 def _along(times: Sequence[float]) -> list[float]:
-    """Return the times' places as percentages of the width, with room for a mark at both ends."""
+    """Return the times' positions as percentages of the width, with margins for the marks."""
     first, span = min(times), max(times) - min(times)
     return [3.0 + 94.0 * ((time - first) / span if span > 0 else 0.5) for time in times]
 
 
 def heat(count: float, largest: float) -> int:
-    """Return how strongly a cell is coloured, from 0 to `HEAT_LEVELS`."""
+    """Return the intensity of a table cell's colour, from 0 to `HEAT_LEVELS`."""
     if largest <= 0 or count <= 0:
         return 0
     return max(1, round(HEAT_LEVELS * min(1.0, count / largest)))
 
 
 def heated(sums: Sequence[Sequence[int]]) -> list[tuple[tuple[int, int], ...]]:
-    """Return sums of votes row by row, each sum with the strength of its colour."""
+    """Return sums of votes row by row, each with its colour's intensity (`heat`)."""
     largest = max((max(row) for row in sums if row), default=0)
     return [tuple((votes, heat(votes, largest)) for votes in row) for row in sums]
 
 
 def principal_plane(points: npt.ArrayLike) -> tuple[Floats, float | None]:
-    """Project points on the plane in which they differ most.
+    """Project points on their first two principal components.
 
     Args:
         points: Points, (points, dimensions), at least one.
 
     Returns:
-        Their coordinates in the plane around zero, (points, 2), and the share of their variance
-        that it shows; None where there is nothing to leave out.
+        Their centred coordinates, (points, 2), and the share of the variance that they explain;
+        None if points have at most two dimensions, or no variance.
     """
     points = np.asarray(points, dtype=np.float64)
     centred = points - points.mean(axis=0)
@@ -170,7 +170,7 @@ def principal_plane(points: npt.ArrayLike) -> tuple[Floats, float | None]:
         return np.pad(centred, ((0, 0), (0, 2 - centred.shape[1]))), None
     _, lengths, directions = np.linalg.svd(centred, full_matrices=False)
     axes = directions[:2]
-    # A direction and its opposite are as good: the largest entry is made positive.
+    # The sign of a principal direction is arbitrary: the largest entry is made positive.
     largest = np.abs(axes).argmax(axis=1)
     axes = axes * np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)[:, None]
     plane = centred @ axes.T
@@ -180,7 +180,7 @@ def principal_plane(points: npt.ArrayLike) -> tuple[Floats, float | None]:
 
 
 def environment_map(places: Sequence[Place], plane: npt.ArrayLike, title: str) -> Markup:
-    """Draw a map of environments: marks as large as their votes, with numbers and, if free, names.
+    """Draw a map of environments: marks scaled by votes, with numbers and, where free, names.
 
     Args:
         places: Environments.
@@ -203,7 +203,7 @@ def environment_map(places: Sequence[Place], plane: npt.ArrayLike, title: str) -
 
 
 def _fitted(plane: Floats) -> Floats:
-    """Return the points in the map's frame, with one scale and the second axis upwards."""
+    """Scale points to the map's frame, equally in both axes, with the second axis upwards."""
     low, high = plane.min(axis=0), plane.max(axis=0)
     room = np.array([_MAP_WIDTH, _MAP_HEIGHT]) - 2 * (_MARGIN + _LARGEST_RADIUS / 2)
     spans = high - low
@@ -284,7 +284,7 @@ def _names(
 
 
 def _spots(centre: Floats, radius: float, width: float) -> list[tuple[_Box, str, float]]:
-    """Return where a name may stand (right, left, below, above), with its anchor there."""
+    """Return the possible boxes of a name (right, left, below, above), with anchor and x."""
     x, y = centre
     gap, half = radius + 6, width / 2
     return [
@@ -312,7 +312,7 @@ def _upright(place: float, top: float, bottom: float, kind: str) -> Markup:
 
 
 def _bar(*content: Markup) -> Markup:
-    """Draw a bar's whole width, and what lies on it."""
+    """Draw a bar's background and its content."""
     whole = _element("rect", class_="whole", y=3, width="100%", height=12, rx=3)
     return _hidden("bar", 18, whole, *content)
 

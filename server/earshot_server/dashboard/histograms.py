@@ -1,14 +1,13 @@
 """Histograms of how often each label occurs, over time (thesis, section 7.2).
 
-There are two sources. *Global* labels are those of published environments, of learning and
-discovery phases: few, and already paid for. *Private* histograms are those of statistics phases:
-each phone counts its own contacts, and a secure sum adds up the counts. Both come from sums of the
-phones' numbers and of their noise, so each is shown with the interval in which the true number
-lies.
+There are two sources. *Global* labels are those of environments that learning and discovery phases
+published: few, and at no further cost. *Private* histograms are those of statistics phases: each
+phone counts its own contacts, and a secure sum adds up the counts. Both are noisy sums, so each
+number is shown with the interval in which the true one lies.
 
-A discovery phase counts nothing. Its number for a label is the length of the sum of what phones
-heard under it, where the whole that a phone adds, over all labels, is at most 1 long: it grows with
-how many heard it, and with how alike that sounds.
+A discovery phase does not count. Its number for a label is the length of the summed embeddings of
+the label's recordings, where a phone's matrix over all labels has length at most 1: it grows with
+the number of phones that heard the label, and with the similarity of their recordings.
 """
 
 from __future__ import annotations
@@ -42,30 +41,29 @@ VOTES, LENGTHS, CONTACTS = "votes", "lengths", "contacts"
 class LengthNoise(NamedTuple):
     """Noise in the published length of a row of vectors.
 
-    A row's squared length follows a non-central χ² law where the noise on its entries is nearly
-    normal. What is published is its root, less what noise adds on average, and not below zero.
+    The noise on the entries is nearly normal, so a row's squared length follows a non-central χ²
+    law. Published is the root of the squared length less the noise's mean contribution, at least 0.
 
     Attributes:
         deviation: Standard deviation of the noise on each entry.
-        dimensions: Entries of the row.
+        dimensions: Number of entries of the row.
     """
 
     deviation: float
     dimensions: int
 
     def radius(self, confidence: float) -> float:
-        """Return the bound that no true length differs from the published one by, but so rarely.
+        """Return a bound on |true − published length| that holds with probability `confidence`.
 
-        Noise lengthens most where there is nothing: χ²(d) > r² + d. It shortens a length ℓ by more
-        than r only from ℓ = r on, and there most easily, to zero: χ²(d, r²) < d. The bound is for
-        both at once.
+        Noise lengthens most if the true length is 0: χ²(d) > r² + d. It shortens a length ℓ by more
+        than r only if ℓ ≥ r, most likely at ℓ = r, to zero: χ²(d, r²) < d. The bound covers both.
         """
         return self.deviation * _length_radius(confidence, self.dimensions)
 
 
 @functools.lru_cache(maxsize=256)
 def _length_radius(confidence: float, dimensions: int) -> float:
-    """Return the radius for noise of deviation 1."""
+    """Return the radius for noise of standard deviation 1."""
     from scipy.optimize import brentq
     from scipy.stats import chi2, ncx2
 
@@ -84,7 +82,7 @@ def _length_radius(confidence: float, dimensions: int) -> float:
 
 
 class CountInterval(NamedTuple):
-    """Noisy count as published, where the true one lies, and whether it may be noise alone."""
+    """Published noisy count, interval of the true one, and the p-value against noise alone."""
 
     published: float
     least: float
@@ -94,12 +92,12 @@ class CountInterval(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether the count stands clear of the noise."""
+        """Whether the count is clear of the noise."""
         return self.p_value <= LEVEL
 
     @classmethod
     def around(cls, published: float, radius: float, p_value: float) -> CountInterval:
-        """Return the interval of a count that cannot be negative."""
+        """Return the interval around a published count, cut off at 0."""
         return cls(published, max(0, published - radius), max(0, published + radius), p_value)
 
 
@@ -112,13 +110,13 @@ class Histogram:
         finished: Time of publication, in seconds since 1970.
         counts: Number for each label, by label.
         noise: Noise in each of them, in steps.
-        inputs: Phones whose numbers were added up.
-        asked: Request that phones answered; numbers are comparable where it is the same.
-        environments: Environments that were given each label, by label; empty for statistics. In a
-            discovery phase, prototypes of each label.
+        inputs: Number of phones whose numbers were added up.
+        asked: Request that phones answered; numbers are comparable if it is equal.
+        environments: Number of environments with each label; empty for statistics. In a discovery
+            phase, number of prototypes of each label.
         what: Kind of the numbers: `VOTES`, `LENGTHS` or `CONTACTS`.
-        days: Days of which contacts were counted, in words; empty where that is not limited.
-        step: Steps of the underlying sum that a count of one makes.
+        days: Days of which contacts were counted, as text; empty if not limited.
+        step: Steps of the underlying sum in a count of one.
     """
 
     phase: bytes
@@ -134,21 +132,21 @@ class Histogram:
 
     @property
     def radius(self) -> float:
-        """Bound that the noise of a count does not exceed, with probability `CONFIDENCE`."""
+        """Bound on the noise of a count that holds with probability `CONFIDENCE`."""
         return self.radius_at(CONFIDENCE)
 
     def radius_at(self, confidence: float) -> float:
-        """Return the bound that the noise of a count does not exceed, with this probability."""
+        """Return the bound on the noise of a count that holds with this probability."""
         return self.noise.radius(confidence) / self.step
 
 
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
     """Return the votes for each label over all environments of each phase, oldest phase first.
 
-    A discovery phase has the lengths of its labels instead.
+    Of a discovery phase, return the lengths of its labels.
 
-    Phases that found no environments are left out, and so are labelled samples: somebody chose
-    them, so how often a label occurs among them says nothing about what phones hear.
+    Phases that found no environments are left out, and so are labelling phases: their samples were
+    selected, so the frequency of labels among them says nothing about what phones hear.
     """
     return _oldest_first(
         _of_labels(record, record.ending)
@@ -201,10 +199,10 @@ def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
 
 
 def _of_labels(record: PhaseRecord, found: Discovered) -> Histogram:
-    """Return the histogram of a discovery phase: the length of each label's prototypes together.
+    """Return the histogram of a discovery phase: the joint length of each label's prototypes.
 
-    Where rows are split by kinds of sound, that is the root of the sum of their squares. What is
-    under a label but in no prototype, since it is not clear of the noise, is not in it.
+    With several kinds of sound per label, that is the root of the sum of their squared lengths.
+    Rows that are not prototypes, as they are not clear of the noise, are not included.
     """
     kinds = getattr(record.parameters, "kinds", 1)
     noise = length_noise(record, LABELS, kinds)
@@ -220,7 +218,7 @@ def _of_labels(record: PhaseRecord, found: Discovered) -> Histogram:
         p_value = min((found.name_p_values[row] for row in own), default=1.0)
         counts[name] = CountInterval.around(length, radius, p_value)
     named = {name: found.names.count(name) for name in labels}
-    # Where choices have rows, a phone's vector is shared with them: lengths do not compare.
+    # Rows of choices take a share of a phone's vector, so lengths with and without do not compare.
     finer = getattr(record.parameters, "rows", 0) > len(labels)
     asked = record.parameters.kind, LENGTHS, finer, kinds
     made = _histogram(record, LABELS, counts, noise, asked, named, LENGTHS)
@@ -257,14 +255,14 @@ def by_frequency(histograms: Sequence[Histogram]) -> tuple[str, ...]:
 
 
 def agreed_parameters(record: PhaseRecord) -> Parameters:
-    """Return the parameters that phones were told: once a phase runs, for those that joined."""
+    """Return the parameters that phones received: once a phase runs, for those that joined."""
     if not record.steps:
         return record.parameters
     return msgspec.structs.replace(record.parameters, phones=record.joined)
 
 
 def summed_inputs(record: PhaseRecord, name: str) -> int:
-    """Return how many phones' inputs are in the sum of this part of a published phase."""
+    """Return the number of phones in the sum of this part of a published phase."""
     parameters = agreed_parameters(record)
     step = parameters.plan().released_in(name)
     answered = (each.answered for each in record.steps if step and each.step == step.name)
@@ -291,7 +289,7 @@ def length_noise(record: PhaseRecord, name: str, rows: int = 1) -> LengthNoise:
     Args:
         record: Record of a published discovery phase.
         name: Name of the part of the phase's plan.
-        rows: Rows whose length together is meant, at most.
+        rows: Largest number of rows whose joint length is meant.
     """
     dimensions = getattr(record.parameters, "dimensions", 1)
     return LengthNoise(sum_noise(record, name).deviation, rows * dimensions)

@@ -1,4 +1,4 @@
-"""Wording of each kind's outcomes; a kind without its own gets a generic one."""
+"""Wording of the outcomes of each kind of phase, with a generic default."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Words:
     """Wording of an outcome.
 
     Attributes:
-        short: Function that gives the outcome in a few words.
-        achievement: Function that says what phones did, after "3 of 4 phones".
-        lines: Function that gives the whole outcome, for a terminal.
-        figure: Function that gives the most important number: what it counts, and the number; None
-            if there is none.
-        nothing_found: Advice where enough phones answered a local release, but nothing could be
-            made of it.
+        short: Function that returns the outcome in a few words.
+        achievement: Function that returns the end of a sentence that begins "3 of 4 phones".
+        lines: Function that returns the whole outcome, for a terminal.
+        figure: Function that returns the most important number with its name; None if there is
+            none.
+        nothing_found: Advice if enough phones answered a local release, but no result could be
+            computed from it.
     """
 
     short: Callable[[Any], str]
@@ -48,13 +48,13 @@ class Words:
     lines: Callable[[Any], list[str]]
     figure: Callable[[Any], tuple[str, int] | None]
     nothing_found: str = (
-        "Enough phones answered, but nothing could be made of what they published. More phones, "
-        "or a larger budget, make it stand out from the noise."
+        "Enough phones answered, but no result could be computed from what they published. More "
+        "phones or a larger budget reduce the noise."
     )
 
 
 def words_for(parameters: Parameters) -> Words:
-    """Return the words for a phase with these parameters."""
+    """Return the wording for a phase with these parameters."""
     return _WORDS.get(type(parameters), _PLAIN)
 
 
@@ -68,7 +68,7 @@ def plain_rows(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def nothing_clear(outcome: Ending) -> str:
-    """Return in a sentence that nothing published stands clear of the noise; empty if some does."""
+    """Return a sentence if nothing published is clear of the noise; empty otherwise."""
     said = ""
     if isinstance(outcome, Statistics) and not any(outcome.clear):
         said = "no count means anything"
@@ -91,7 +91,7 @@ def _named(result: Result) -> str:
 
 
 def why_unnamed(result: Result, row: int) -> str:
-    """Return why a published centroid has no name: the label that noise may have chosen.
+    """Return why a published centroid has no name: its leading label may be noise.
 
     Args:
         result: Result of a learning phase.
@@ -109,7 +109,7 @@ def why_unnamed(result: Result, row: int) -> str:
 
 
 def centroid_doubt(result: Result, row: int) -> str:
-    """Return why the votes that kept a published centroid mean nothing; empty if they do."""
+    """Return why the votes for a published centroid may be noise; empty if they are clear."""
     return doubt(result.centroid_p_values[row])
 
 
@@ -187,7 +187,7 @@ def _answers(labelled: Labelled) -> list[str]:
 
 
 def answer_of(labelled: Labelled, row: int) -> str:
-    """Return the outcome for a sample: its label and how many agree, or why it has none."""
+    """Return the outcome of a sample: its label and how many phones agree, or why it has none."""
     agreed = f"{whole(labelled.agreement[row])} agree"
     label = labelled.labels[row]
     if label < 0:
@@ -220,9 +220,9 @@ _WORDS: dict[type[Parameters], Words] = {
         lines=_environments,
         figure=lambda result: ("environments found", result.centroids.rows),
         nothing_found=(
-            "Enough phones answered, but what they published does not gather anywhere. More "
-            "phones, a larger budget for the clustering (--budget clustering=…) or fewer "
-            "--local-centroids make groups stand out from the noise."
+            "Enough phones answered, but what they published forms no groups. More phones, a "
+            "larger budget for the clustering (--budget clustering=…) or fewer --local-centroids "
+            "make groups clear of the noise."
         ),
     ),
     DiscoveryParameters: Words(

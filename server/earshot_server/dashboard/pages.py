@@ -1,4 +1,4 @@
-"""Pages and downloads of the dashboard: what each asks of the archive, and how it is shown."""
+"""Pages and downloads of the dashboard: their content from the archive, and their templates."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def blueprint(
 ) -> Blueprint:
     """Return `/`, `/phases/<hex>` and its `wall`, `/statistics`, tables as CSV, and `/static/…`.
 
-    The caller has to check who may see them.
+    The caller must authenticate requests.
 
     Args:
         archive: Archive whose content is shown.
@@ -169,7 +169,7 @@ def _file(name: str, sheet: Sheet) -> Response:
 
 
 def _published(record: PhaseRecord) -> dict[str, Any]:
-    """Return the template for what a phase published, and its content; none before the end."""
+    """Return the template for a phase's result, and its content; `page` is None without one."""
     shown: dict[str, Any]
     match record.ending:
         case Result() as result:
@@ -189,7 +189,7 @@ def _published(record: PhaseRecord) -> dict[str, Any]:
 
 
 def _compared(archive: Archive, record: PhaseRecord) -> changes.Comparison | None:
-    """Compare a published phase with the one of its kind before it; None if there is none."""
+    """Compare a published phase with the previous comparable one; None if there is none."""
     if record.status != PUBLISHED:
         return None
     records = archive.phases(MOST_PHASES)

@@ -1,4 +1,4 @@
-"""Forecast of a phase, as `earshot phase start` prints it before starting."""
+"""Forecast of a phase as text, for `earshot phase start`, `earshot budget` and the dashboard."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from earshot_server.phases.forecast import (
 from earshot_server.records import GATHERING, CohortRecord, PhaseRecord
 
 _UNLIKELY = 0.2
-"""Probability up to which an outcome is described as unlikely."""
+"""Largest probability that is described as unlikely."""
 
 
 def enrolled(asked: StartPhase, cohorts: Iterable[CohortRecord]) -> tuple[int, int]:
-    """Return how many enrolled phones the phase may gather, and how many are in no other."""
+    """Return how many enrolled phones may join the phase, and how many of them are in no phase."""
     eligible = [each for each in cohorts if not asked.cohorts or each.name in asked.cohorts]
     return sum(each.phones for each in eligible), sum(each.free for each in eligible)
 
 
 def phone_lines(asked: StartPhase, phones: int, free: int) -> list[str]:
-    """Say how many phones are enrolled."""
+    """Return a line on how many phones are enrolled."""
     return [f"{phones} phones are enrolled{_whose(asked)}, {free} of them in no phase"]
 
 
 def too_few(asked: StartPhase, phones: int) -> str:
-    """Return an end to the verdict where fewer phones are enrolled than must join."""
+    """Return the end of the verdict if fewer phones are enrolled than must join; else empty."""
     if phones >= asked.least():
         return ""
     return (
@@ -62,7 +62,7 @@ def _whose(asked: StartPhase) -> str:
 
 
 def gathering_before(asked: StartPhase, records: Iterable[PhaseRecord]) -> list[PhaseRecord]:
-    """Return the phases that phones join before this one, since they gather already."""
+    """Return the gathering phases that phones would join before this one."""
     return [
         each
         for each in records
@@ -76,14 +76,14 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
     """Describe the forecast of a phase, for a terminal.
 
     Args:
-        asked: Phase that is asked for.
+        asked: Phase to be started.
         seen: Forecast of the phase.
-        now: Present time, in seconds since 1970; by default, that of the clock.
+        now: Present time, in seconds since 1970; by default, the clock's.
     """
     now = time.time() if now is None else now
     return [
         f"{asked.parameters.kind} phase of {seen.phones} phones; {seen.honest_survivors} of them "
-        "are counted on to stay and be honest (--dropout, --corrupted)",
+        "are assumed to stay and be honest (--dropout, --corrupted)",
         f"{'each phone spends':<24}  {'per recording':<28}  per phone (zero-out: its part against "
         "zeros)",
         *_spending(seen),
@@ -94,7 +94,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         *_operators(asked),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
-        f"({duration(seen.earliest_seconds)}; all phones come at once and none vanishes), at the "
+        f"({duration(seen.earliest_seconds)}; all phones join now and none drops out), at the "
         f"latest {_moment(now + seen.latest_seconds)} ({duration(seen.latest_seconds)}"
         f"{_away(seen)})",
         *_refusals(asked.parameters, seen),
@@ -116,8 +116,8 @@ def _spending(seen: Forecast) -> list[str]:
     ]
     replaced = seen.together[Unit.REPLACED_PHONE]
     beside = (
-        f"  a phone whose part is another phone's instead: ε = {real(replaced.epsilon)}, "
-        f"δ = {real(replaced.delta)}, which no budget counts"
+        f"  a phone replaced by another: ε = {real(replaced.epsilon)}, "
+        f"δ = {real(replaced.delta)}, which counts towards no budget"
     )
     dearer = dearer_recording(seen.together)
     return [
@@ -134,22 +134,22 @@ def _spending(seen: Forecast) -> list[str]:
 
 
 def _weights(parameters: Parameters) -> list[str]:
-    """Describe what phones do whose budgets do not cover these costs."""
+    """Describe what phones do whose own budgets do not cover these costs."""
     if 0 not in parameters.weights:
         return []
     most = max(parameters.weights)
     if most == 1:
         return [
-            "  a phone whose own budget does not hold that adds noise alone, and nobody sees it"
+            "  a phone whose own budget does not cover that adds only noise, which is not visible"
         ]
     return [
-        f"  that is for a phone that makes {most} votes of its own; one whose budget does not hold "
-        "it makes fewer, or adds noise alone, and nobody sees it"
+        f"  that is for a phone that casts {most} votes; one whose own budget does not cover it "
+        "casts fewer, or adds only noise, which is not visible"
     ]
 
 
 def _places(parameters: Parameters) -> list[str]:
-    """Say how contacts that nobody labelled are counted."""
+    """Describe how unlabelled contacts are counted."""
     if not isinstance(parameters, StatisticsParameters):
         return []
     places = parameters.places
@@ -169,7 +169,7 @@ def _places(parameters: Parameters) -> list[str]:
 
 
 def prototype_lines(parameters: Parameters) -> list[str]:
-    """Say what further prototypes of labels cost and bring; nothing where there are none."""
+    """Describe the cost and effect of further prototypes of labels; empty if there are none."""
     if not isinstance(parameters, DiscoveryParameters):
         return []
     labels, rows, kinds = len(parameters.labels), parameters.rows, parameters.kinds
@@ -178,14 +178,14 @@ def prototype_lines(parameters: Parameters) -> list[str]:
     whole = msgspec.structs.replace(parameters, rows=labels, kinds=1)
     sent, less = (byte_size(last_forecast(each).bytes_up) for each in (parameters, whole))
     finer = (
-        f"{rows - labels} choices of polls get prototypes of their own, besides {labels} labels "
-        "(--finer)",
+        f"{rows - labels} choices of polls get their own prototypes, in addition to {labels} "
+        "labels (--finer)",
         "  a phone's vector is shared between both, so the length of a label falls by up to √2",
     )
     split = (
         f"a label gets up to {kinds} prototypes, one for each kind of sound that it covers "
         "(--kinds)",
-        "  its length is shared between them, so a label of several kinds takes longer to stand "
+        "  its length is shared between them, so a label of several kinds needs more phones to be "
         "clear",
     )
     return [
@@ -213,13 +213,13 @@ def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
 
 
 def _away(seen: Forecast) -> str:
-    """Say how much of the time is for a helper that does not answer."""
+    """Describe the latest end if the helper answers; empty without a helper."""
     usual = duration(seen.latest_seconds - seen.helper_seconds)
-    return f"; {usual} where the helper answers at once" if seen.helper_seconds else ""
+    return f"; {usual} if the helper answers immediately" if seen.helper_seconds else ""
 
 
 def _operators(asked: StartPhase) -> list[str]:
-    """Say which phones and helpers take part in sums by two operators; nothing without any."""
+    """Describe which phones and helpers take part in sums by two operators; empty without any."""
     parameters = asked.parameters
     if not parameters.summation.by_operators:
         return []
@@ -236,20 +236,20 @@ def _operators(asked: StartPhase) -> list[str]:
 
 
 def few_reports(asked: StartPhase) -> list[str]:
-    """Say that a helper has to agree to a small crowd; nothing where any helper takes the phase."""
+    """Say that a helper must permit a small crowd; empty if default helpers accept the phase."""
     parameters = asked.parameters
     fewest = msgspec.structs.replace(parameters, phones=asked.least()).least_survivors
     if not parameters.summation.by_operators or fewest >= USUAL_REPORTS:
         return []
     return [
         f"this phase may have sums of {fewest} reports, and a helper takes {USUAL_REPORTS} or more "
-        "unless its operator allows fewer: where that is not done yet, ask for earshot helper "
-        f"allow KEY --least-reports {fewest}"
+        "unless its operator allows fewer, with earshot helper allow KEY --least-reports "
+        f"{fewest}"
     ]
 
 
 def proposed_summation(masked: Parameters, split: Parameters) -> str:
-    """Say which summation is proposed where the server has a helper, and why.
+    """Return the summation proposed if the server has a helper, and why, as a sentence.
 
     Args:
         masked: Parameters of the phase by the phones' masks.
@@ -268,7 +268,7 @@ def proposed_summation(masked: Parameters, split: Parameters) -> str:
 
 
 def _multipliers(parameters: Parameters) -> list[float]:
-    """Return the noise of each sum over the most that one phone adds, each once, if all stay."""
+    """Return the noise of each distinct sum relative to a phone's largest entry, if all stay."""
     sums = [part.mechanism for part in parameters.plan().parts if isinstance(part, SecureSum)]
     return [
         each.noise(parameters.phones).deviation / each.largest_entry for each in dict.fromkeys(sums)
@@ -289,18 +289,18 @@ def _outlook(inputs: Expected, seen: Outlook) -> list[str]:
 
 
 def _hope(inputs: Expected, seen: Outlook) -> str:
-    """Say how many places can be found: what votes are enough for, or how unlikely any is."""
+    """Describe how many places can be found, or how unlikely it is that any is."""
     if seen.clear >= seen.environments:
         return f"{'all ' if seen.environments > 1 else ''}{seen.environments} can {inputs.can}"
     if seen.clear:
         return f"that is enough for {seen.clear} of {seen.environments} to {inputs.can}"
     advice = f"more phones (--phones) or a larger {inputs.remedy}"
     if seen.chance > _UNLIKELY:
-        return f"that is not enough for any to {inputs.can} but by luck: {advice}"
+        return f"that is not enough for any to {inputs.can}, except by chance: {advice}"
     most = math.ceil(100 * seen.chance)
     return (
-        f"it is unlikely that any can {inputs.can} (a chance of {most} % at most, whatever phones "
-        f"hear): {advice}"
+        f"it is unlikely that any can {inputs.can} (a probability of at most {most} %, whatever "
+        f"phones hear): {advice}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Findings of a discovery phase: prototypes of its labels, and cells in which sound was heard."""
+"""Results of a discovery phase: prototypes of its labels, and cells in which sound was heard."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from earshot_server.records import PhaseRecord
 
 @dataclass(frozen=True)
 class LabelRow:
-    """One prototype: of a label, or of a choice with rows of its own; each may have several.
+    """One prototype: of a label, or of a choice with its own rows; each may have several.
 
     Attributes:
-        number: Number of its prototype, from 1.
+        number: Number of the prototype, from 1.
         label: Label.
-        choice: Choice of a poll that it stands for; empty for the label itself.
-        hue: Hue of its marks, that of its label.
+        choice: Choice of a poll; empty for the label itself.
+        hue: Hue of its marks, by label.
         length: Length of its sum without noise, in phones.
         p_value: P-value of that sum.
-        clear: Whether it stands clear of the noise.
-        cells: Cells with sound that it names, counted from 0.
+        clear: Whether it is clear of the noise.
+        cells: Indices of the cells with sound that it names.
     """
 
     number: int
@@ -48,7 +48,7 @@ class LabelRow:
 
     @property
     def numbers(self) -> str:
-        """Its cells, as people know them; empty without any."""
+        """Numbers of its cells, as shown to people; empty without any."""
         return ", ".join(f"c{cell + 1}" for cell in self.cells)
 
 
@@ -59,11 +59,11 @@ class HeardCell:
     Attributes:
         number: Number in the table, from 1.
         name: Name of the nearest prototype, or `wording.UNKNOWN`.
-        doubtful: Name of the nearest prototype where that is not clear of the noise; else empty.
-        hue: Hue of its mark, that of its label.
-        moved: Whether what phones heard in it stood clear of the noise.
+        doubtful: Name of the nearest prototype if that is not clear of the noise; else empty.
+        hue: Hue of its mark, by label.
+        moved: Whether what phones heard in it was clear of the noise.
         length: Length of its sum without noise, in phones.
-        nameless: Whether it is a kind of place that nobody named: with sound, and unknown.
+        nameless: Whether it has sound but no clear prototype near it (an unlabelled kind of place).
     """
 
     number: int
@@ -77,17 +77,17 @@ class HeardCell:
 
 @dataclass(frozen=True)
 class FoundLabels:
-    """Findings of a discovery phase.
+    """Results of a discovery phase.
 
     Attributes:
         rows: Prototypes by label, those of its choices last; the longest first, those that are not
             clear of the noise last.
         cells: All cells, by number.
-        map: Picture of the prototypes, and of the cells with sound; None where there are neither.
-        explained: Share of the variance that the map shows; None where nothing is left out.
-        noise: Bound on what noise does to the length of a label, in 95 of 100 cases, in phones.
-        cell_noise: Bound on what it does to the length of a cell; None where no sum moved them.
-        reach: How far a sound may lie from the prototype that names it, in a sentence.
+        map: Map of the clear prototypes and the cells with sound; None if there are neither.
+        explained: Share of the variance that the map shows; None if it shows all.
+        noise: Bound on the noise in the length of a label, in 95 of 100 cases, in phones.
+        cell_noise: Bound on the noise in the length of a cell; None if no sum moved them.
+        reach: Sentence on how far a sound may lie from the prototype that names it.
     """
 
     rows: tuple[LabelRow, ...]
@@ -105,19 +105,19 @@ class FoundLabels:
 
     @property
     def moved(self) -> int:
-        """Number of cells in which phones' sound stood clear of the noise."""
+        """Number of cells in which phones' sound was clear of the noise."""
         return sum(cell.moved for cell in self.cells)
 
     @property
     def nameless(self) -> tuple[HeardCell, ...]:
-        """Cells that are kinds of place that nobody named, the longest first."""
+        """Cells of unlabelled kinds of place, the longest first."""
         return without_name(self.cells)
 
 
 def nameless(found: Discovered) -> tuple[int, ...]:
-    """Return the cells that are kinds of place that nobody named, counted from 0.
+    """Return the indices of cells of unlabelled kinds of place.
 
-    What phones heard there stands clear of the noise, and no prototype that does so is near.
+    Their sound is clear of the noise, and no clear prototype is near them.
     """
     cells = zip(found.cell_labels, found.moved, strict=True)
     return tuple(row for row, (label, moved) in enumerate(cells) if moved and label == UNNAMED)
@@ -162,7 +162,7 @@ def rows(found: Discovered) -> tuple[LabelRow, ...]:
 
 
 def cells(found: Discovered) -> tuple[HeardCell, ...]:
-    """Return all cells, each with the name of the prototype that is nearest to it."""
+    """Return all cells, each with the name of its nearest prototype."""
     without = set(nameless(found))
     return tuple(
         _cell(found, row, owner, row in without) for row, owner in enumerate(found.cell_owners)
@@ -170,12 +170,12 @@ def cells(found: Discovered) -> tuple[HeardCell, ...]:
 
 
 def without_name(found: tuple[HeardCell, ...]) -> tuple[HeardCell, ...]:
-    """Return those cells that are kinds of place that nobody named, the longest first."""
+    """Return those cells that are unlabelled kinds of place, the longest first."""
     return tuple(sorted((cell for cell in found if cell.nameless), key=lambda cell: -cell.length))
 
 
 def prototypes(record: PhaseRecord, found: Discovered) -> FoundLabels:
-    """Return the findings of a published discovery phase."""
+    """Return the results of a published discovery phase."""
     by_label, heard = rows(found), cells(found)
     picture, explained = _map(found, by_label, heard)
     return FoundLabels(
@@ -190,9 +190,9 @@ def prototypes(record: PhaseRecord, found: Discovered) -> FoundLabels:
 
 
 def reach(found: Discovered) -> str:
-    """Return how far a sound may lie from the prototype that names it, and what is beyond."""
+    """Return a sentence on how far a sound may lie from the prototype that names it."""
     if found.radius is None:
-        return "A sound has the name of the nearest prototype, however far away that is."
+        return "A sound has the name of the nearest prototype, at any distance."
     degrees = round(math.degrees(math.acos(1.0 - found.radius)))
     near = (
         f"A sound has the name of the nearest prototype within a distance (1 − cosine) of "
@@ -203,7 +203,7 @@ def reach(found: Discovered) -> str:
     return (
         f"{near} About one in twenty of the sounds of clear labels lies beyond; of the kinds of "
         f"public sound with which the phase began, {wording.percent(found.refused)} stay unknown, "
-        "which says about how much sound without a label will."
+        "an estimate of how much unlabelled sound will."
     )
 
 

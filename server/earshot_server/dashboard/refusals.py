@@ -1,4 +1,4 @@
-"""Refusals of a phase as phones state them: the rules, and how many phones refuse by each."""
+"""Refusals of a phase as phones report them: the rules, and how many phones refuse by each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Row(NamedTuple):
 
 
 def rows(refusals: dict[str, int]) -> tuple[Row, ...]:
-    """Return each rule by which phones refuse; that of the most phones comes first."""
+    """Return each rule by which phones refuse, most frequent first."""
     return tuple(
         Row(rule, MEANINGS.get(rule, "a rule that this version does not know"), phones)
         for rule, phones in refusals.items()
@@ -43,7 +43,7 @@ def summary(record: PhaseRecord) -> str:
     if record.status == RUNNING and record.joined - refused < record.least_answers:
         said += (
             f"; {counted(record.least_answers, 'answer')} are needed, so it cannot succeed unless "
-            "some of them answer all the same: stop it (earshot phase stop) and start one that "
+            "some of them answer nevertheless: stop it (earshot phase stop) and start one that "
             "they accept"
         )
     return said
@@ -51,8 +51,8 @@ def summary(record: PhaseRecord) -> str:
 
 MEANINGS: dict[str, str] = {
     Rule.LEAST_PHONES: "too few phones take part: gather more (--phones, --least-phones)",
-    Rule.LARGEST_PHONES: "more phones are to take part than the phone believes in (--phones)",
-    Rule.LARGEST_NOISE_CROWD: "the noise of too many phones is counted on (noise_crowd)",
+    Rule.LARGEST_PHONES: "more phones are to take part than the phone accepts (--phones)",
+    Rule.LARGEST_NOISE_CROWD: "the phase relies on the noise of too many phones (noise_crowd)",
     Rule.LARGEST_EPSILON: "ε of the phase is too large: give a smaller --budget",
     Rule.LARGEST_DELTA: "δ of the phase is too large",
     Rule.LARGEST_YEARLY_EPSILON: "what the phone may spend in a year is used up",
@@ -60,8 +60,8 @@ MEANINGS: dict[str, str] = {
     Rule.LARGEST_LIFETIME_EPSILON: "what the phone may spend in its life is used up",
     Rule.LARGEST_LIFETIME_DELTA: "what the phone may spend of δ in its life is used up",
     Rule.LARGEST_PHONE_EPSILON: "the phase costs a phone as a whole too much, whatever it costs a "
-    "recording: give a smaller --budget, or fewer votes or contacts; where each phone clusters by "
-    "itself, phones have to agree to it (Policy.per_recording)",
+    "recording: give a smaller --budget, or fewer votes or contacts; on the local route, phones "
+    "have to agree to it (Policy.per_recording)",
     Rule.LARGEST_PHONE_DELTA: "δ of the phase is too large for a phone as a whole",
     Rule.LARGEST_YEARLY_PHONE_EPSILON: "what a phone as a whole may spend in a year is used up",
     Rule.LARGEST_YEARLY_PHONE_DELTA: "what a phone as a whole may spend of δ in a year is used up",
@@ -84,12 +84,12 @@ MEANINGS: dict[str, str] = {
     Rule.WEAK_NOISE: "the helper's offer of a sum states less noise than the phase promises",
     Rule.TOO_FEW: "the helper's offer lets a total be made of fewer reports than the phase says",
     Rule.WRONG_OFFER: "the offer of a sum is not signed by both operators, or is not for this task",
-    Rule.PROOFS: "ballots are to be proved, and the phone's app lacks the package for that: an app "
+    Rule.PROOFS: "ballots must be proved, and the phone's app lacks the package for that: an app "
     "with the extra earshot-sensing[proofs] is needed",
-    Rule.CLOSED: "reports of the sum are taken at another time, by the phone's clock: the phone "
-    "came too late, or its clock is wrong by more than an hour",
+    Rule.CLOSED: "by the phone's clock, the sum does not take reports now: the phone came too "
+    "late, or its clock is wrong by more than an hour",
     Rule.CHANGED: "the parameters of the phase, or the phone's number, changed between its steps",
     Rule.REPEATED: "the phone has released this already",
-    Rule.PROTOCOL: "a task that the protocol forbids: a defect, here or there",
+    Rule.PROTOCOL: "a task that the protocol forbids: a defect of the server or of the app",
 }
-"""Meaning of each rule to an operator."""
+"""Meaning of each rule, for operators."""

@@ -1,4 +1,4 @@
-"""Rendering of all pages of the dashboard: words of templates, and rules for browsers."""
+"""Rendering of the dashboard's pages: names that templates use, and security header fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy: nothing inline, nothing from elsewhere."""
+"""Content-Security-Policy: nothing inline, nothing from other origins."""
 
 
 def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any) -> str:
@@ -25,7 +25,7 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
     Args:
         template: Name of its template.
         now: Clock in seconds since 1970.
-        shown: Values that the template names.
+        shown: Values for the template.
     """
     operator, form_key = g.get("operator"), g.get("form_key")
     return render_template(
@@ -45,7 +45,7 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
 
 
 def secure(response: Response) -> Response:
-    """Let a page load nothing from elsewhere; its forms tell where they come from."""
+    """Set the security header fields of a page; its forms send `Origin` and `Referer`."""
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
     return response

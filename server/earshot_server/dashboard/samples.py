@@ -9,7 +9,7 @@ from earshot_server.dashboard import charts, histograms, outcomes, wording
 from earshot_server.records import PhaseRecord
 
 MOST_SAMPLES = 1000
-"""Most samples on a page; files have all."""
+"""Most samples on a page; the CSV files have all."""
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Sample:
     Attributes:
         number: Number of the sample, from 1.
         answer: Label that enough phones agree with; empty without one.
-        name: The answer where it stands clear of the noise, otherwise `wording.UNNAMED`.
-        why_unnamed: Reason why the sample is unnamed; empty where it has a name.
+        name: The answer if it is clear of the noise, otherwise `wording.UNNAMED`.
+        why_unnamed: Reason why the sample is unnamed; empty if it has a name.
         agreement: Phones that agree with the label that has the most votes, noise included.
-        label_votes: Sum of votes for each label, and the strength of its colour.
+        label_votes: Sum of votes for each label, and its colour's intensity.
         label: Label with the most votes, an index.
         p_value: P-value of that label.
     """
@@ -53,7 +53,7 @@ class SampleAnswers:
 
     @property
     def shown(self) -> tuple[Sample, ...]:
-        """Samples that a page has room for."""
+        """Samples shown on a page."""
         return self.rows[:MOST_SAMPLES]
 
 

@@ -1,4 +1,4 @@
-"""Sentences about a phase: how it stands, how it ended, what to do."""
+"""Sentences about a phase: its state, how it ended, what to do."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ _NOTHING_SPENT = "no phone was asked anything, so nothing was spent"
 
 
 def trouble(found: Trouble, now: float) -> str:
-    """Describe what blocks a phase, and what will happen to it."""
+    """Describe what blocks a phase, and what happens next."""
     return (
         f"The server could not move this phase on ({found.reason}); the driver's log says why. "
         f"It has tried {counted(found.attempts, 'time')} and tries again "
-        f"{from_now(found.next_try, now)}; after {MOST_TRIES} tries it gives the phase up. "
-        "What phones have answered is kept."
+        f"{from_now(found.next_try, now)}; after {MOST_TRIES} tries the phase fails. "
+        "The phones' answers are kept."
     )
 
 
 def kind(record: PhaseRecord) -> str:
-    """Say which kind of phase it is."""
+    """Return the kind of phase, capitalized."""
     return f"{record.parameters.kind.capitalize()} phase"
 
 
 def name(record: PhaseRecord) -> str:
-    """Return the name that its operator gives the phase, in quotes; empty without a name."""
+    """Return the phase's name in quotes; empty without a name."""
     return f"“{printable(record.name)}”" if record.name else ""
 
 
@@ -61,7 +61,7 @@ def short(phase: bytes) -> str:
 
 
 def all_steps(record: PhaseRecord) -> tuple[Step, ...]:
-    """Return the steps in which phones are asked, in order."""
+    """Return all steps of the phase's plan, in order, including those that ask the helper."""
     return record.parameters.plan().steps
 
 
@@ -90,21 +90,21 @@ def helpers_step(record: PhaseRecord) -> StepRecord | None:
 
 
 def helped(step: StepRecord) -> str:
-    """Say how a step stands that asks the helper."""
+    """Return the state of a step that asks the helper."""
     if step.answered:
         return "the helper answered"
-    return "waits for the helper" if step.closed is None else "no answer of the helper"
+    return "waits for the helper" if step.closed is None else "no answer from the helper"
 
 
 def waiting(found: Trouble | None, step: StepRecord, now: float) -> str:
-    """Describe since when a step waits for the helper, and the outcome of asking it."""
+    """Describe since when a step waits for the helper, and the outcome of its requests."""
     said = f"Waiting for the helper {since(step.opened, now)}."
     if found is None:
         return said
     return (
-        f"{said} It was asked {counted(found.attempts, 'time')} in vain ({found.reason}) and is "
-        f"asked again {from_now(found.next_try, now)}; the driver's log says why. What phones have "
-        "answered is kept."
+        f"{said} It was asked {counted(found.attempts, 'time')} without success ({found.reason}) "
+        f"and is asked again {from_now(found.next_try, now)}; the driver's log says why. The "
+        "phones' answers are kept."
     )
 
 
@@ -115,7 +115,7 @@ def step_number(record: PhaseRecord) -> int:
 
 
 def least_answers(record: PhaseRecord) -> int:
-    """Return the fewest phones that must answer every step: those that joined, less ρ of them."""
+    """Return how many phones must answer every step: a share 1 − ρ of those that joined."""
     return record.least_answers
 
 
@@ -126,7 +126,7 @@ def stayed(record: PhaseRecord) -> int:
 
 
 def headline(record: PhaseRecord) -> str:
-    """Say how the phase stands, or how it ended."""
+    """Return the state of the phase, or how it ended."""
     if record.status == GATHERING:
         return f"{whole(record.joined)} of {counted(record.wanted, 'phone')} have joined"
     present = present_step(record)
@@ -143,7 +143,7 @@ def headline(record: PhaseRecord) -> str:
 
 
 def outcome(record: PhaseRecord) -> str:
-    """Say the result, or what is waited for, in a few words."""
+    """Return the result, or what the phase waits for, in a few words."""
     if isinstance(record.ending, Outcome):
         return words_for(record.parameters).short(record.ending)
     if isinstance(record.ending, Failed):
@@ -154,7 +154,7 @@ def outcome(record: PhaseRecord) -> str:
 
 
 def summary(records: tuple[PhaseRecord, ...]) -> str:
-    """Say how all phases stand, in one sentence."""
+    """Return the state of all phases in one sentence."""
     if not records:
         return "Ready for the first phase"
     under_way = sum(record.status in (GATHERING, RUNNING) for record in records)
@@ -164,16 +164,16 @@ def summary(records: tuple[PhaseRecord, ...]) -> str:
 
 
 def what_to_do(record: PhaseRecord) -> str:
-    """Say what the next phase should do differently after one without a result."""
+    """Return advice for the next phase after one without a result."""
     steps = asked_steps(record)
     if record.status == STOPPED:
         spent = "what phones spent of their privacy budget stays spent" if steps else _NOTHING_SPENT
         return f"Start another phase when you are ready; {spent}."
     if record.steps and asks_helper(record, record.steps[-1].step):
         return (
-            "Ask the helper's operator what went wrong, as the driver's log has it, then start "
-            "another phase. What phones spent of their privacy budget stays spent, and what they "
-            "sent is erased."
+            "Ask the helper's operator what went wrong (see the driver's log), then start another "
+            "phase. What phones spent of their privacy budget stays spent, and what they sent is "
+            "erased."
         )
     if not steps:
         return _after_gathering(record)
@@ -181,16 +181,17 @@ def what_to_do(record: PhaseRecord) -> str:
     if last.answered < least_answers(record):
         return (
             "Give the next phase longer steps (--step-hours), so that phones that wake up rarely "
-            "can answer, or let more of them vanish (--dropout). The step that lost the most "
-            "phones stands out below."
+            "can answer, or allow more of them to drop out (--dropout). The phase's page shows at "
+            "which step phones were lost."
         )
     plan = record.parameters.plan()
     step = plan.step(last.step)
     if step and isinstance(plan.part(step.part), LocalRelease):
         return words_for(record.parameters).nothing_found
     return (
-        "Enough phones answered, but their answers did not add up. Start the phase again; if it "
-        "fails at the same step, the server's log names the phones whose answers were left out."
+        "Enough phones answered, but no sum could be computed from their answers. Start the phase "
+        "again; if it fails at the same step, the server's log names the phones whose answers were "
+        "left out."
     )
 
 
@@ -202,17 +203,17 @@ def _after_gathering(record: PhaseRecord) -> str:
         )
     return (
         "No phone was asked anything, so nothing was spent. The parameters do not suit the phones "
-        "that joined: start the phase again with what the reason above asks for."
+        "that joined: start the phase again with parameters that meet the reason above."
     )
 
 
 def trust(parameters: Parameters) -> str:
-    """Say whom phones trust with their inputs to the sums of a phase."""
+    """Return a sentence on whom phones trust with their inputs to the sums of a phase."""
     return _TRUST[parameters.summation]
 
 
 def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
-    """Return the parameters of a phase: what each means, its symbol, its value."""
+    """Return the parameters of a phase: each one's description, symbol and value."""
     parameters = agreed_parameters(record)
     values: dict[str, Any] = {}
     for name in parameters.__struct_fields__:
@@ -228,7 +229,7 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
         inner = getattr(value, "__struct_fields__", None)
         if inner is None:
             values[name] = value
-        else:  # rows of start centroids are numbers for machines
+        else:  # rows of start centroids are not for people
             values |= {each: getattr(value, each) for each in inner if each != "rows"}
     if "since" in values:
         values["since"] = window(values["since"], values.pop("until")) or "of every day"
@@ -274,7 +275,7 @@ _TRUST = {
         "the protocol, and that no more of them are corrupted or vanish than the phase allows for."
     ),
     SummationName.TWO_OPERATORS: _OPERATORS,
-    SummationName.TWO_OPERATORS_PROVED: f"{_OPERATORS} A ballot that is none is left out.",
+    SummationName.TWO_OPERATORS_PROVED: f"{_OPERATORS} Invalid ballots are left out.",
 }
 _PARAMETERS = {
     "phones": ("Phones", "n"),

@@ -32,7 +32,7 @@ from earshot_server.records import PhaseRecord
 Cell = str | int | float | None
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""Characters that a spreadsheet takes for the beginning of a formula."""
+"""First characters that make a spreadsheet read a cell as a formula."""
 
 
 class Sheet(NamedTuple):
@@ -47,10 +47,10 @@ class Sheet(NamedTuple):
     rows: tuple[tuple[Cell, ...], ...]
 
     def csv(self) -> str:
-        """Return the table as in RFC 4180, after a mark that tells spreadsheets that it is UTF-8.
+        """Return the table as in RFC 4180, after a byte order mark, so that spreadsheets use UTF-8.
 
-        Labels come from operators, and reasons from anywhere, so text that a spreadsheet would
-        execute is written as plain text.
+        Labels and reasons are not trusted, so text that a spreadsheet would take for a formula gets
+        an apostrophe in front.
         """
         written = io.StringIO()
         writer = csv.writer(written)
@@ -116,7 +116,7 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
 
 
 def spent(records: Iterable[PhaseRecord]) -> Sheet:
-    """Return the table of what all phases have cost a phone that took part in all of them."""
+    """Return the table of the privacy cost of a phone that took part in all phases."""
     return Sheet(
         ("of", "phases", "unit", "epsilon", "delta"),
         tuple(

@@ -1,4 +1,4 @@
-"""Cost of phases: of each of them, and of all of them together."""
+"""Privacy cost of phases: of each, and of all together."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from earshot_server.records import PhaseRecord
 VACUOUS_EPSILON = 20.0
 VACUOUS_DELTA = 0.01
 DEARER_RECORDING = (
-    "A recording costs more than its phone here, because a phone is compared with zeros: with one "
-    "recording more or less, a phone may send something else, which is farther off than zeros are."
+    "A recording costs more than its phone here: a phone is compared with zeros, but one recording "
+    "more or less may change what a phone sends by more than replacing it with zeros does."
 )
 """Explanation of an ε per recording that exceeds the ε per phone, shown beside both."""
 
@@ -29,7 +29,7 @@ DEARER_RECORDING = (
 class StepSpending(NamedTuple):
     """One private step: its costs by unit, and whether phones have paid them.
 
-    Besides the units of ledgers, the costs include what a phone pays whose part is replaced.
+    The units are those of ledgers and `Unit.REPLACED_PHONE`.
     """
 
     step: str
@@ -47,7 +47,7 @@ class Privacy:
         total: Cost of all steps together, per unit (`costs.together`).
         spent: Cost of the steps that phones have paid together, per unit.
         complete: Whether phones have paid all steps.
-        vacuous: Costs, of what is or will be spent, that promise nothing, by unit.
+        vacuous: Costs that are too large to promise anything (`is_vacuous`), by unit.
     """
 
     rows: tuple[StepSpending, ...]
@@ -58,14 +58,14 @@ class Privacy:
 
     @property
     def dearer(self) -> str:
-        """Reason why a recording costs more than its phone; empty where it does not."""
+        """Reason why a recording costs more than its phone; empty if it does not."""
         return dearer_recording(self.total)
 
 
 def of_phase(record: PhaseRecord) -> Privacy:
-    """Return the privacy published as spent, or, before that, what the parameters say will be.
+    """Return the published privacy cost of a phase; before its end, the planned cost.
 
-    A failed phase that never asked anything has no rows.
+    A failed phase that never asked phones anything has no rows.
     """
     releases, paid = _planned(record), {each.step for each in released(record)}
     plan = histograms.agreed_parameters(record).plan()
@@ -111,23 +111,23 @@ def by_mechanism(releases: Iterable[Release]) -> dict[tuple[str, str], dict[Unit
 
 
 def is_vacuous(cost: Cost) -> bool:
-    """Return whether a cost promises nothing."""
+    """Return whether a cost is too large to promise anything."""
     return cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
 
 
 def dearer_recording(costs: Mapping[Any, Cost]) -> str:
-    """Return the reason why a recording costs more than its phone; empty where it does not."""
+    """Return the reason why a recording costs more than its phone; empty if it does not."""
     if not costs or costs[Unit.RECORDING].epsilon <= costs[Unit.PHONE].epsilon:
         return ""
     return DEARER_RECORDING
 
 
 class Total(NamedTuple):
-    """Total that a phone has paid that took part in all phases of some sort.
+    """Total that a phone has paid that took part in all phases of a group.
 
     Attributes:
-        sort: Sort of phases; empty for all phases.
-        phases: Number of them that have cost phones anything.
+        sort: Name of the group; empty for all phases.
+        phases: Number of its phases that have cost phones anything.
         spent: Cost per unit.
     """
 
@@ -137,12 +137,12 @@ class Total(NamedTuple):
 
     @property
     def dearer(self) -> str:
-        """Reason why a recording costs more than its phone; empty where it does not."""
+        """Reason why a recording costs more than its phone; empty if it does not."""
         return dearer_recording(self.spent)
 
 
 def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
-    """Return the most that phases have cost a phone: by kind, by cohort, and in all."""
+    """Return the most that phases have cost a phone: by kind, by cohort, and in total."""
     paid = [record for record in records if released(record)]
     if not paid:
         return ()

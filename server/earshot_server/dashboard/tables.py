@@ -26,7 +26,7 @@ class StepRow(NamedTuple):
 
     Attributes:
         name: Name of the step.
-        record: Record of the step; None as long as it lies ahead.
+        record: Record of the step; None before it has begun.
         helper: Whether it asks the helper of a sum by two operators.
     """
 
@@ -54,10 +54,10 @@ class Environment:
         name: Label of the centroid, or `wording.UNNAMED`.
         hue: Hue of its mark.
         votes: Votes to keep it.
-        label_votes: Sum of votes for each label, and the strength of its colour.
-        label: Label with most votes, an index; -1 for none.
-        why_unnamed: Label that noise may have chosen, in words; empty where it has a name.
-        doubt: Reason why the votes to keep it mean nothing; empty where they mean something.
+        label_votes: Sum of votes for each label, and its colour's intensity.
+        label: Index of its label; -1 if it is unnamed.
+        why_unnamed: Reason why it is unnamed; empty if it has a name.
+        doubt: Reason why the votes to keep it may be noise; empty if they are clear.
     """
 
     number: int
@@ -71,18 +71,18 @@ class Environment:
 
     @property
     def winning_votes(self) -> int | None:
-        """Votes for the label that it got."""
+        """Votes for its label; None if it is unnamed."""
         return self.label_votes[self.label][0] if self.label >= 0 else None
 
 
 @dataclass(frozen=True)
 class Environments:
-    """Findings of a learning phase, those with the most votes first.
+    """Environments found by a learning phase, those with the most votes first.
 
     Attributes:
         rows: Environments, at most `MOST_ENVIRONMENTS`.
-        map: Picture of the environments; None without any.
-        explained: Share of the variance that the map shows; None where nothing is left out.
+        map: Map of the environments; None without any.
+        explained: Share of the variance that the map shows; None if it shows all.
         vote_radius: Bound on the noise in `votes`, in 95 of 100 cases.
         label_radius: Bound on the noise in each label vote, in 95 of 100 cases.
     """
@@ -152,7 +152,7 @@ def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
 
 
 class LabelCourse(NamedTuple):
-    """Course of one label over time: the newest count, and its picture."""
+    """Course of one label over time: the newest count, and its chart."""
 
     label: str
     newest: CountInterval | None
@@ -168,7 +168,8 @@ class OverTime:
         labels: All labels, the most frequent first.
         courses: Charts of the first `MOST_MULTIPLES` labels.
         largest: Count at the upper edge of every chart.
-        comparison: Comparison of the newest histogram with one before it; None where none compares.
+        comparison: Comparison of the newest histogram with the previous comparable one; None if
+            there is none.
     """
 
     histograms: tuple[Histogram, ...]

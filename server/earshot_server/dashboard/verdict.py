@@ -1,6 +1,6 @@
-"""Verdict on a phase, in one line: what its crowd can find, and what crowd could.
+"""Verdict on a phase, in one line: what its crowd can find, or how large a crowd could.
 
-`earshot phase start`, `earshot budget` and the dashboard say it before anything starts.
+`earshot phase start`, `earshot budget` and the dashboard show it before a phase starts.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from earshot_server.phases import sitting
 from earshot_server.phases.forecast import Refusal, expected, outlook
 
 _LARGEST_CROWD = 10**8
-"""Crowd beyond which none is advised."""
+"""Largest crowd that is advised."""
 
 
 def verdict(parameters: Parameters, refusals: Iterable[Refusal] = ()) -> str:
-    """Return in one line what the crowd can find, what crowd could, and which rules refuse it.
+    """Return in one line what the crowd can find, or how large a crowd could, and refusals.
 
-    The last secure sum decides, since it is the one that gives names, counts or answers.
+    The last secure sum decides, since it yields the names, counts or answers.
 
     Args:
         parameters: Parameters of the phase, which can run.
@@ -60,9 +60,9 @@ def _deciding(parameters: Parameters) -> SecureSum:
 
 
 def _crowd(parameters: Parameters) -> int | None:
-    """Return the size of a crowd that finds something, rounded up.
+    """Return the size of a crowd that finds something, rounded up; None if no crowd does.
 
-    Default phones join it, but for a sitting: there people let their pages join a smaller one.
+    It is at least the smallest crowd that default phones join, except for a sitting.
     """
 
     def finds(phones: int) -> bool:

@@ -1,4 +1,4 @@
-"""Wall page of a phase, for a room: attendance, progress and findings."""
+"""Wall page of a phase, for a room: attendance, progress and results."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from earshot_server.dashboard.prototypes import LabelRow
 from earshot_server.records import GATHERING, RUNNING, PhaseRecord
 
 EVERY = 2
-"""Seconds after which the page renews itself."""
+"""Seconds after which the page refreshes itself."""
 
 
 class Findings(NamedTuple):
-    """Findings of a phase, as the wall page shows them.
+    """Results of a phase, as the wall page shows them.
 
     Attributes:
-        named: Labels and choices that stand clear of the noise, the clearest first.
+        named: Labels and choices that are clear of the noise, the longest first.
         doubtful: Names of the others, which may be noise.
-        lines: Outcome in words, for kinds of phase that find no labels.
+        lines: Outcome as text, for kinds of phase that find no labels.
     """
 
     named: tuple[LabelRow, ...] = ()
@@ -31,7 +31,7 @@ class Findings(NamedTuple):
 
 
 def shown(record: PhaseRecord) -> dict[str, Any]:
-    """Return what the page's template shows of a phase."""
+    """Return the values of a phase for the page's template."""
     return {
         "record": record,
         "live": record.status in (GATHERING, RUNNING),

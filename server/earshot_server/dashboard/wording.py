@@ -1,4 +1,4 @@
-"""Numbers, times and foreign text, written for people."""
+"""Formatting of numbers, times and untrusted text for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTHING = "–"
 UNNAMED = "unnamed"
 """Name of an environment whose label may be noise."""
 UNKNOWN = "unknown"
-"""Name of a sound or cell that no prototype is near enough to."""
+"""Name of a sound or cell with no prototype near it."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _RESOLUTION = 1e-6
 """P-value below which only the bound is known: laws err by up to 10⁻¹², and every number that was
@@ -24,7 +24,7 @@ _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 
 
 def printable(text: str) -> str:
-    """Return the text without control characters and changes of the reading direction."""
+    """Replace control characters and changes of the reading direction by U+FFFD."""
     return "".join(
         "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Cn") else letter
         for letter in text
@@ -32,25 +32,25 @@ def printable(text: str) -> str:
 
 
 def as_text(value: object, printable: Callable[[str], str] = printable) -> object:
-    """Return what a template may escape and show of a value; markup stays as it is."""
+    """Make a template's value printable; markup stays as it is."""
     text = isinstance(value, str) and not isinstance(value, Markup)
     return printable(str(value)) if text else value
 
 
 def sentence(text: str) -> str:
-    """Return printable words that begin with a capital and end without a full stop."""
+    """Return printable text with a capital first letter and without a final full stop."""
     text = printable(text).strip().removesuffix(".")
     return text[:1].upper() + text[1:]
 
 
 def whole(value: float) -> str:
-    """Return a count with its thousands set apart."""
+    """Return a rounded count with thousands separated."""
     sign = "−" if round(value) < 0 else ""
     return sign + f"{abs(round(value)):,}".replace(",", "\u202f")
 
 
 def votes(value: float) -> str:
-    """Return a sum of votes, to a tenth where phones have parts of a vote."""
+    """Return a sum of votes; small fractional ones to a tenth."""
     if isinstance(value, int) or abs(value) >= 99.95:
         return whole(value)
     return f"{abs(value):.1f}" if round(value, 1) >= 0 else f"−{abs(value):.1f}"
@@ -73,7 +73,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def byte_size(value: float) -> str:
-    """Return a number of bytes, to three digits."""
+    """Return a number of bytes to three digits, with its unit."""
     units = ["TB", "GB", "MB", "kB", "bytes"]
     while value >= 999.5 and len(units) > 1:
         value /= 1000
@@ -82,7 +82,10 @@ def byte_size(value: float) -> str:
 
 
 def real(value: float) -> str:
-    """Return a positive number to three digits, very small and large ones as powers of ten."""
+    """Return a positive number to three digits, or in full from 1000 on.
+
+    Numbers below 0.001, and from 100,000 on, are powers of ten with two digits.
+    """
     if value == math.inf:
         return "∞"
     if value == 0 or 1e-3 <= value < 1e5:
@@ -94,7 +97,7 @@ def real(value: float) -> str:
 
 
 def alike(first: float, second: float) -> tuple[str, str]:
-    """Return two positive numbers that stand side by side, with as many decimals each."""
+    """Format two positive numbers with the same number of decimals, to stand side by side."""
     said = real(first), real(second)
     if not all(1e-3 <= each < 99.95 for each in (first, second)):
         return said
@@ -108,7 +111,7 @@ def chance(p_value: float) -> str:
 
 
 def doubt(p_value: float) -> str:
-    """Return why a published number means nothing; empty if it stands clear of the noise."""
+    """Return why a published number may be noise; empty if it is clear of the noise."""
     return f"may be noise: p = {chance(p_value)}" if p_value > LEVEL else ""
 
 
@@ -118,7 +121,7 @@ def percent(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in its two largest units."""
+    """Return a duration in its one or two largest units."""
     if seconds < 0.995:
         return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{1000 * seconds:.0f} ms"
     if seconds < 59.5:
@@ -134,12 +137,12 @@ def duration(seconds: float) -> str:
 
 
 def moment(seconds: float) -> Markup:
-    """Return a time in UTC, to the minute, in a form that machines can also read."""
+    """Return a time in UTC, to the minute, as an HTML `time` element."""
     return _time(seconds, "%b %Y, %H:%M UTC")
 
 
 def day(seconds: float) -> Markup:
-    """Return the day of a time in UTC."""
+    """Return the day of a time in UTC, as an HTML `time` element."""
     return _time(seconds, "%b %Y")
 
 
@@ -149,9 +152,9 @@ def hour(seconds: float) -> str:
 
 
 def on_axis(seconds: float, span: float) -> Markup:
-    """Return a time in UTC, just exactly enough to tell apart times within a span of seconds.
+    """Return a time in UTC, only as exact as an axis of `span` seconds needs.
 
-    It has its hour if the span is less than two days, and no year if it is less than a year.
+    It has its time of day if the span is less than two days, and no year if less than a year.
     """
     if span < 2 * 86_400:
         return _time(seconds, "%b, %H:%M")
@@ -180,7 +183,7 @@ def _date(day: date) -> str:
 
 
 def since(seconds: float, now: float) -> str:
-    """Return since when something lasts: the time in UTC, and how long ago it was."""
+    """Return "since", a time in UTC, and how long ago it was."""
     then = datetime.fromtimestamp(seconds, UTC)
     return f"since {then.day} {then:%b %Y, %H:%M UTC} ({from_now(seconds, now)})"
 

@@ -1,1 +1,1 @@
-"""Discovery of global centroids from what phones publish."""
+"""Computation of global centroids from what phones publish."""

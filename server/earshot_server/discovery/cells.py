@@ -1,4 +1,4 @@
-"""Positions of cells, from their noisy sums (docs/privacy.md, docs/decisions/0025)."""
+"""Positions of cells from their noisy sums (docs/privacy.md, docs/decisions/0025)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from earshot_protocol.privacy.significance import LEVEL
 Cells = npt.NDArray[np.float64]
 
 INERTIA = 0.5
-"""Weight of a cell's last place, relative to the length of the noise in its sum."""
+"""Weight of a cell's last position, relative to the length of the noise in its sum."""
 LIGHT = 0.1
-"""Part of the mean component below which a cell counts as empty, even where there is no noise."""
+"""Fraction of the mean component below which a cell counts as empty, even without noise."""
 _SPREAD = 0.5
-"""Part of the cells below which, if only they hear sound, it is unlike their start centroids."""
+"""Effective fraction of cells below which the sound counts as unlike the start centroids."""
 _APART = 0.1
-"""Distance, as a tangent, at which another cell is placed beside the heaviest one to share it."""
+"""Tangent of the angle at which another cell is placed beside the heaviest one."""
 _SEED = 2009
-"""Seed for the directions in which cells are placed apart: public, so anybody can repeat it."""
+"""Seed for the directions in which cells are placed apart: public, so that it is reproducible."""
 
 
 def moved_cells(
@@ -31,27 +31,26 @@ def moved_cells(
     centroids: npt.NDArray[np.floating],
     most: int = 0,
 ) -> tuple[Cells, npt.NDArray[np.bool_]]:
-    """Move cells to where their sums point, and unheard ones to where they are needed.
+    """Move cells in the directions of their sums, and empty ones to where they are needed.
 
-    A cell whose sum stands clear of the noise takes its direction; the noisier the sum, the nearer
-    the cell stays to its last place. A sum stands clear by its component along that place: what a
-    cell hears is near it, and noise has a component there that is nearly normal, in however many
-    dimensions. The others are of no use where they are. One by one they are placed beside the
-    heaviest cell, as long as half of its weight would still stand clear, so that the next sum tells
-    apart what the two share (as in Linde, Buzo and Gray, 1980); any that remain stay in place.
-    Where few cells hear nearly everything, the sound is unlike that of the start centroids, and
-    further cells are placed in the same way. Only public and noised values are used, so
-    moving costs no privacy.
+    A cell whose sum is clear of the noise takes its direction; the noisier the sum, the nearer the
+    cell stays to its last position. A sum is clear by its component along that position: sound in
+    a cell is near it, and the noise's component is nearly normal in any number of dimensions. The
+    other cells are placed, one by one, beside the heaviest cell, as long as half of its weight
+    would still be clear, so that the next sum divides its sound between the two (as in Linde, Buzo
+    and Gray, 1980); any that remain stay in place. If few cells have nearly all sound, it is unlike
+    the start centroids, and further cells are added in the same way. Only public and noisy values
+    are used, so moving costs no privacy.
 
     Args:
         total: Noisy sum of what phones heard in each cell, (cells, dimensions).
         deviation: Standard deviation of the noise on an entry, in the same unit.
-        centroids: Places of the cells so far, unit rows (cells, dimensions).
-        most: Most cells that there may be afterwards; by default, no more than there are.
+        centroids: Present positions of the cells, unit rows (cells, dimensions).
+        most: Largest number of cells afterwards; by default their present number.
 
     Returns:
-        Places of the cells, unit rows float64 (more cells, dimensions), and which sums stood clear,
-        bool (more cells,).
+        Positions of the cells, unit rows float64 (cells or more, dimensions), and whether each
+        sum was clear, bool (cells or more,).
     """
     sums, last = total.astype(np.float64), centroids.astype(np.float64)
     along = (sums * last).sum(axis=1)
@@ -77,16 +76,16 @@ def moved_cells(
 
 
 def effective(weights: npt.NDArray[np.float64]) -> float:
-    """Return over how many cells weights are spread: Simpson's index, inverted; 0 for no weight.
+    """Return the effective number of cells: the inverse Simpson index; 0 if all weights are 0.
 
-    Unlike the number of cells that stand clear, it hardly depends on the amount of noise.
+    Unlike the number of clear cells, it hardly depends on the amount of noise.
     """
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def clear_lengths(total: npt.NDArray[np.integer[Any]], deviation: float) -> Cells:
-    """Return the length of each row without what noise adds to it, float64 (rows,).
+    """Return the length of each row less the noise's mean contribution, float64 (rows,).
 
     Args:
         total: Noisy sum, (rows, dimensions).
@@ -98,7 +97,7 @@ def clear_lengths(total: npt.NDArray[np.integer[Any]], deviation: float) -> Cell
 
 
 def turned(lengths: Cells, deviation: float, dimensions: int) -> Cells:
-    """Return the cosine of each row to what it would be without noise, float64 (rows,).
+    """Return the cosine between each row with and without noise, float64 (rows,).
 
     It is l/√(l² + dσ²) for a row of length l without noise.
 
@@ -112,11 +111,11 @@ def turned(lengths: Cells, deviation: float, dimensions: int) -> Cells:
 
 
 def least_clear_component(deviation: float, looked_at: int) -> float:
-    """Return the component that noise alone exceeds in any place with a chance of `LEVEL` at most.
+    """Return the bound that any component of noise alone exceeds with probability ≤ `LEVEL`.
 
     Args:
         deviation: Standard deviation of the noise on an entry, and so on a component.
-        looked_at: Number of components.
+        looked_at: Number of components that are tested.
     """
     from scipy.stats import norm
 
@@ -124,9 +123,13 @@ def least_clear_component(deviation: float, looked_at: int) -> float:
 
 
 def least_clear_length(deviation: float, shape: tuple[int, ...]) -> float:
-    """Return the length that noise alone exceeds, in any row, with a chance of at most `LEVEL`.
+    """Return the length that noise alone exceeds, in any row, with probability ≤ `LEVEL`.
 
     The noise on many entries is nearly normal, so its squared length follows a χ² law.
+
+    Args:
+        deviation: Standard deviation of the noise on an entry.
+        shape: Rows and dimensions.
     """
     from scipy.stats import chi2
 

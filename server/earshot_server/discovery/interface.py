@@ -1,4 +1,4 @@
-"""Interface of discovery, a black box to the rest: points in, global centroids out."""
+"""Interface of discovery on the local route: points in, global centroids out."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ class FoundCentroids:
 
     Attributes:
         centroids: Global centroids, float32 (global centroids, dimensions).
-        clusters: Global centroid that each point belongs to, or `OUTLIER` or `LEFT_OUT`, int64
-            (points,).
+        clusters: Index of each point's global centroid, `OUTLIER` or `LEFT_OUT`, int64 (points,).
     """
 
     centroids: npt.NDArray[np.float32]
@@ -29,10 +28,7 @@ class FoundCentroids:
 
 
 class CentroidDiscovery(Protocol):
-    """Method that finds global centroids in the union of what phones published.
-
-    It is step 6 of Algorithm 1.
-    """
+    """Method that finds global centroids in the union of published points (Algorithm 1, step 6)."""
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
         """Cluster points of shape (points, dimensions)."""

@@ -1,4 +1,4 @@
-"""Merging of candidates or cells that share an environment, by how much was heard in each."""
+"""Merging of candidates or cells of one environment, weighted by what was heard in each."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def merged(
     """Merge candidates into groups; return the candidate of each group with the most votes.
 
     Args:
-        places: Places of the candidates, (candidates, dimensions).
+        places: Positions of the candidates, (candidates, dimensions).
         votes: Votes for each candidate, above 0.
-        groups: Groups that are left; with fewer candidates, all of them are.
+        groups: Number of groups to keep; with fewer candidates, each is one.
 
     Returns:
         Indices of candidates, int64, those with the most votes first.
@@ -28,16 +28,19 @@ def merged(
 def grouped(
     places: npt.NDArray[np.floating], weights: npt.NDArray[np.float64], groups: int
 ) -> npt.NDArray[np.int64]:
-    """Return the group of each place, by the number of one of the group's places.
+    """Return the group of each place, as the index of one of the group's places.
 
-    This is Ward's method (1963) with weights: it repeatedly merges the two groups that cost least
-    to have at one place, W_a W_b / (W_a + W_b) · |a − b|². Places that lie close together, or that
-    hardly weigh anything, are merged first.
+    This is Ward's method (1963) with weights: it repeatedly merges the two groups of least cost
+    W_a W_b / (W_a + W_b) · |a − b|². Places that are close together, or of little weight, are
+    merged first.
 
     Args:
-        places: Places, (places, dimensions).
-        weights: Weight of each place; one of 0 weighs as much as the lightest other, 1 at most.
-        groups: Groups that are left; with fewer places, each is one.
+        places: Positions, (places, dimensions).
+        weights: Weight of each place; 0 counts as the smallest positive weight, at most 1.
+        groups: Number of groups to keep; with fewer places, each is one.
+
+    Returns:
+        Index of a place for each place, int64 (places,); equal within a group.
     """
     least = weights[weights > 0].min(initial=1.0)
     centres, weights = places.astype(np.float64), np.maximum(weights, least)
@@ -45,7 +48,7 @@ def grouped(
     alive = np.ones(len(centres), dtype=bool)
 
     def nearest(one: int) -> tuple[int, float]:
-        """Return the group that costs least to merge with, and that cost."""
+        """Return the group of least merging cost, and that cost."""
         shared = weights[one] * weights / (weights[one] + weights)
         costs = shared * np.square(centres - centres[one]).sum(axis=1)
         costs[~alive] = np.inf
@@ -54,7 +57,7 @@ def grouped(
         return other, float(costs[other])
 
     # A merged group is never nearer to a third than the nearer of its parts was, so only groups
-    # whose nearest was one of the two have to look again.
+    # whose nearest was one of the two are updated.
     closest = [nearest(one) for one in range(len(centres))]
     for _ in range(len(centres) - groups):
         living = np.flatnonzero(alive)

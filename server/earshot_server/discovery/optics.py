@@ -19,7 +19,7 @@ Labels = npt.NDArray[np.int64]
 LEAST = 3
 """Smallest `min_samples` that is tried."""
 FEWEST_CANDIDATES = 10
-"""Candidates that any crowd is allowed, however small."""
+"""Largest number of candidates in the smallest crowds."""
 
 
 class NothingFoundError(RemoteError):
@@ -28,28 +28,27 @@ class NothingFoundError(RemoteError):
 
 @dataclass(frozen=True)
 class Optics(CentroidDiscovery):
-    """OPTICS with clusters extracted by the ξ method, as finely as the vote can use.
+    """OPTICS with clusters extracted by the ξ method, as fine as the vote can distinguish.
 
-    Places that people share are faint bumps among very noisy points. A larger `min_samples`, the
-    number of points that make a cluster, smooths them away. So it is only as large as needed for
-    the candidates to be few enough that a vote can tell them apart; a candidate too many costs
-    little, because the vote throws it out or `merging` joins it to its neighbour
-    (docs/decisions/0042).
+    Shared places are weak modes among very noisy points, which a larger `min_samples` (the least
+    number of points in a cluster) smooths away. It is therefore only as large as needed for the
+    number of candidates to stay within what a vote can distinguish; a superfluous candidate costs
+    little, because the vote drops it or `merging` joins it to its neighbour (docs/decisions/0042).
 
-    Every cluster is small, and the mean of few noisy points is noisy itself: a candidate is the
-    mean of the published points nearest to it, one step of mean shift (Fukunaga and Hostetler
-    1975).
+    Every cluster is small, and the mean of few noisy points is noisy: a candidate is the mean of
+    the published points nearest to the cluster's mean, one step of mean shift (Fukunaga and
+    Hostetler 1975).
 
-    The running time grows with the square of the number of points. Of more than `most` points, a
-    random sample tells as much: a cluster that it misses has few of all points.
+    The running time is quadratic in the number of points. Of more than `most` points, a random
+    sample is used: a cluster that it misses has a small share of the points.
 
     Attributes:
         xi: Steepness ξ that bounds a cluster, between 0 and 1.
-        candidates: Most clusters that are published, however many points there are.
-        points_per_candidate: Published points for each candidate in a smaller crowd.
+        candidates: Largest number of clusters, for any number of points.
+        points_per_candidate: Published points per candidate in a smaller crowd.
         nearest_share: Share of the points, those nearest to a cluster, whose mean is the candidate.
-        most: Most points that are looked at; of more, a random sample of this size.
-        seed: Seed of that sample, so that everybody who has the points draws the same one.
+        most: Largest number of points that are clustered; of more, a random sample of this size.
+        seed: Seed of that sample, so that it is reproducible.
     """
 
     xi: float = 0.005
@@ -68,7 +67,7 @@ class Optics(CentroidDiscovery):
             geometry: Euclidean distance, or the angle between directions.
 
         Returns:
-            A centroid for each cluster, on the unit sphere where the geometry is spherical.
+            A centroid for each cluster, on the unit sphere if the geometry is spherical.
 
         Raises:
             InvalidInputError: There are fewer than two points.
@@ -98,15 +97,14 @@ class Optics(CentroidDiscovery):
         return FoundCentroids(centroids.astype(np.float32), clusters)
 
     def allowed(self, points: int) -> int:
-        """Return how many candidates this many published points may give."""
+        """Return the largest number of candidates for this many published points."""
         return min(self.candidates, max(FEWEST_CANDIDATES, points // self.points_per_candidate))
 
     def _finest(self, rows: Floats, neighbours: Neighbours) -> Labels:
-        """Return the labels at the smallest `min_samples` that gives few enough candidates.
+        """Return the labels at the smallest `min_samples` with at most `allowed` candidates.
 
-        The value is doubled until the candidates are few enough, then searched for between the last
-        two values. The number of candidates falls as it grows, except by chance, so few values are
-        tried even for many points.
+        The value is doubled until there are few enough candidates, then found by bisection. The
+        number of candidates decreases in it, apart from noise.
         """
         allowed = self.allowed(len(rows))
         fine, coarse = LEAST - 1, min(LEAST, len(rows))

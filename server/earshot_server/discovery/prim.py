@@ -1,4 +1,4 @@
-"""Loop of OPTICS, compiled by numba: which point is visited next, and which are reached from it."""
+"""Main loop of OPTICS, compiled by numba: visiting points and updating reachability."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numba
 import numpy as np
 
 BLOCK = 256
-"""Points in a block, whose least reachability is kept."""
+"""Number of points in a block, whose least reachability is stored."""
 ABSENT, VISITED = -1, -2
 """Markers in place of the row that holds a point's inner products."""
 
 _DECIMALS = 1e15
-"""Scale by which scikit-learn rounds: 15 decimals, as many as a double is said to have."""
+"""Scale by which scikit-learn rounds: 15 decimals, the precision of a double."""
 MEMORY = 256 * 2**20
-"""Bytes for the inner products of points that are visited soon."""
+"""Bytes for the stored inner products."""
 _LEAST_ROWS = 128
 _TINY = 1e-30
-"""Bound on all that underflows in float32."""
+"""Bound on underflow in float32."""
 _STEP = 2.0**-22
 """Four times the relative rounding error of a float32."""
 
 
 class Left(NamedTuple):
-    """State of the points that were not visited when this was made: m of them, in ascending order.
+    """State of the m points that were not visited when it was created, in ascending order.
 
     Attributes:
         ids: Index of each point among all points.
@@ -33,12 +33,12 @@ class Left(NamedTuple):
         reach: Reachability so far.
         before: Point from which each was reached; -1 for none.
         singles: Points about their mean, in units of `scale`, float32 (m, dimensions).
-        norms: Half of their squared lengths, less the most that float32 may be off, float32 (m,).
-        bars: Bars of the points (see `bar`), float32 (m,); infinity where visited.
+        norms: Half of their squared lengths, less the largest float32 error, float32 (m,).
+        bars: Bars of the points (see `bar`), float32 (m,); infinity if visited.
         rows: Row of `products` that holds each point's inner products, or `ABSENT`, or `VISITED`.
         products: Inner products of `singles`, float32 (rows, m).
         low, first: Least reachability of each block and the first point with it (see `lowest`).
-        scale: Length that is the unit of `singles`.
+        scale: Unit of `singles`, a length.
     """
 
     ids: Any
@@ -59,7 +59,7 @@ class Left(NamedTuple):
 def begun(
     ids: Any, points: Any, core: Any, reach: Any, before: Any, singles: Any, scale: float
 ) -> Left:
-    """Return the state of points of which none has its inner products yet."""
+    """Return the initial state: no point has inner products yet."""
     many, dimensions = points.shape
     # Inner products that are added up in float32, in any order, are off by less than
     # (dimensions + 4) 2^-24 of the mean squared length (Higham 2002, section 3.1), and distances
@@ -90,7 +90,7 @@ def _begin(left):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def advance(left, ordering, at):  # type: ignore[no-untyped-def]
-    """Visit points until one comes up whose inner products are missing.
+    """Visit points until the next one's inner products are missing.
 
     Args:
         left: State of the points; its reach, before, bars, rows, low and first change.
@@ -123,10 +123,10 @@ def advance(left, ordering, at):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def reached_from(left, point, product, start, end):  # type: ignore[no-untyped-def]
-    """Measure the points of a block that may be nearer than their reachability.
+    """Update the reachability of the points of a block that a visited point may reach.
 
     Returns:
-        Whether one is.
+        Whether any has changed.
     """
     floor, changed = rounded(left.core[point]), False
     for other in range(start, end):
@@ -143,7 +143,7 @@ def reached_from(left, point, product, start, end):  # type: ignore[no-untyped-d
 
 @numba.njit
 def distance(one, other):  # type: ignore[no-untyped-def]
-    """Return the Euclidean distance, added up in SciPy's order, so equal to the last bit."""
+    """Return the Euclidean distance, summed in SciPy's order, so that it is bitwise equal."""
     total = 0.0
     for place in range(len(one)):
         apart = one[place] - other[place]
@@ -161,8 +161,8 @@ def rounded(number):  # type: ignore[no-untyped-def]
 def bar(norm, reached, scale, dimensions):  # type: ignore[no-untyped-def]
     """Return the bar for an inner product less half of the visited point's squared norm.
 
-    Below the bar, the distance is not below `reached`, however all float32 values, the distance
-    itself and its 15 decimals were rounded.
+    Below the bar, the distance is at least `reached`, whatever the rounding of the float32 values,
+    of the distance itself and of its 15 decimals.
     """
     longest = (reached * (1 + (dimensions + 16) * 2.0**-52) + 2 / _DECIMALS) / scale
     exact = norm - 0.5 * longest * longest
@@ -173,7 +173,7 @@ def bar(norm, reached, scale, dimensions):  # type: ignore[no-untyped-def]
 def lowest(reach, rows, start, end):  # type: ignore[no-untyped-def]
     """Return the least reachability from start to end, and the first unvisited point that has it.
 
-    The point is -1 where all were visited.
+    The point is -1 if all were visited.
     """
     least, first = np.inf, -1
     for point in range(start, end):

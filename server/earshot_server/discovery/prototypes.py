@@ -1,4 +1,4 @@
-"""Prototypes of labels, from the noisy sum of what phones heard under each (docs/privacy.md)."""
+"""Prototypes of labels from the noisy sum of each label's recordings (docs/privacy.md)."""
 
 from __future__ import annotations
 
@@ -16,25 +16,24 @@ from earshot_server.discovery.cells import clear_lengths, least_clear_component,
 Floats = npt.NDArray[np.float64]
 
 SPREAD = 0.28
-"""How far the lowest twentieth of cosines between sounds and their prototype lies below the mean.
+"""Difference between the mean and the 5 % quantile of cosines of sounds to their prototype.
 
 It hardly depends on the sounds and the encoder: .24 to .33 for three collections and two encoders,
 where mean cosines were .58 to .83 (docs/decisions/0055).
 """
 LEAST_COSINE = 0.2
-"""Least cosine at which a prototype without noise names a sound, however its sounds are spread."""
+"""Smallest cosine at which a prototype without noise names a sound, whatever the mean cosine."""
 
 
 class Prototypes(NamedTuple):
-    """Prototypes of all rows of a sum, whether or not they stand clear of the noise.
+    """Prototypes of all rows of a sum, whether or not they are clear of the noise.
 
     Attributes:
         directions: Directions of the rows, float64 (rows, dimensions).
         lengths: Length of each row without its noise, in steps, float64 (rows,).
         counts: Noisy sum of the entries by which unit vectors are counted, in steps, float64
             (rows,).
-        p_values: P-value of each row, float64 (rows,): twice as many tests as rows are corrected
-            for.
+        p_values: P-value of each row, corrected for two tests of every row, float64 (rows,).
     """
 
     directions: Floats
@@ -46,18 +45,17 @@ class Prototypes(NamedTuple):
 def prototypes(
     total: npt.NDArray[np.int64], deviation: float, cells: npt.NDArray[np.floating]
 ) -> Prototypes:
-    """Return the direction of each row, and how likely noise alone makes it.
+    """Return the direction of each row, and its p-value against noise alone.
 
-    Noise alone seldom makes a row that is long, and seldom one that points to where sound is. The
-    first is a χ² test of its length. The second is a test of its largest component along a cell:
-    cells come from the sums before, so the noise of this one does not depend on them, and a
+    Two tests are made: a χ² test of the row's length, and a test of its largest component along a
+    cell. Cells come from earlier sums, so this sum's noise does not depend on them and its
     component is nearly normal. A row's p-value is the smaller of both, times two and the number of
-    rows.
+    rows, at most 1.
 
     Args:
         total: Noisy sum of what phones heard, and of how often, (rows, dimensions + 1).
         deviation: Standard deviation of the noise on an entry, in the same unit.
-        cells: Places of the cells, unit rows (cells, dimensions).
+        cells: Positions of the cells, unit rows (cells, dimensions).
     """
     from scipy.stats import chi2, norm
 
@@ -75,18 +73,17 @@ def prototypes(
 def radius(found: Prototypes, deviation: float, kept: npt.NDArray[np.int64]) -> float:
     """Return the largest distance, 1 − cosine, at which a prototype names a sound.
 
-    About one in twenty of the sounds that have a label is to lie beyond. The mean cosine of sounds
-    to the direction of their sum is the sum's length over their number; a twentieth of them is more
-    than `SPREAD` below it. The number is noisy, so it is taken to be larger by the deviation of its
-    noise; where it does not stand clear of that, the cosine is `LEAST_COSINE`. Noise also turns a
-    prototype away from what it stands for: its cosine to that is l/√(l² + dσ²) for a row of length
-    l without noise, and cosines to what it names fall by as much. Both are means over the
-    prototypes that stand clear.
+    About 5 % of labelled sounds are intended to lie beyond it. The mean cosine of sounds to the
+    direction of their sum is the sum's length over their number; 5 % of the cosines are more than
+    `SPREAD` below it. The number is noisy, so the standard deviation of its noise is added; if it
+    is not clear of the noise, the cosine is `LEAST_COSINE`. Noise also turns a prototype: its
+    cosine to its direction without noise is l/√(l² + dσ²) for a row of length l without noise, and
+    cosines to sounds shrink by the same factor. Both are means over the clear prototypes.
 
     Args:
         found: Directions, lengths and p-values of all rows.
         deviation: Standard deviation of the noise on an entry.
-        kept: Rows that are prototypes.
+        kept: Indices of the rows that are prototypes.
     """
     clear = kept[found.p_values[kept] <= LEVEL]
     if not len(clear):
@@ -104,7 +101,7 @@ def kept_rows(found: Prototypes, kinds: int) -> npt.NDArray[np.int64]:
 
     Args:
         found: Directions, lengths and p-values of all rows.
-        kinds: Rows of each label, one after the other.
+        kinds: Number of consecutive rows of each label.
     """
     labels = np.arange(len(found.lengths)) // kinds
     clear = found.p_values <= LEVEL
@@ -114,7 +111,7 @@ def kept_rows(found: Prototypes, kinds: int) -> npt.NDArray[np.int64]:
 
 
 def least_clear_prototype(deviation: float, shape: tuple[int, int], cells: int) -> float:
-    """Return the length from which a row that points to a cell stands clear of the noise.
+    """Return the least length at which a row that points to a cell is clear of the noise.
 
     Args:
         deviation: Standard deviation of the noise on an entry.

@@ -1,10 +1,10 @@
-"""Order in which OPTICS visits points, and how closely each is reached (Ankerst et al. 1999).
+"""Reachability plot of OPTICS (Ankerst et al. 1999), faster than scikit-learn's.
 
-The ordering, reachability, core distances and predecessors are the same as scikit-learn's, to the
-last bit and with the same choice among ties, in a small part of the time. The core distances are
-scikit-learn's own. Its remaining time goes into the distances of each visited point to all others;
-nearly all of them are longer than the other point's reachability, so that nothing changes. Inner
-products in float32, of many points at once, prove this for most, and only the rest are measured.
+Ordering, reachability, core distances and predecessors are bitwise the same as scikit-learn's, with
+the same choice among ties, in a fraction of the time. The core distances are computed by
+scikit-learn. Most of its remaining time goes into the distances of each visited point to all
+others, nearly all of which exceed the other point's reachability and change nothing. Inner products
+in float32, of many points at a time, prove this for most pairs; only the rest are computed exactly.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Indices = npt.NDArray[np.int64]
 
 _BATCH = 64
-"""Points whose inner products are worked out at once."""
+"""Number of points whose inner products are computed together."""
 FEW = 2048
-"""Number of points left from which visited points are no longer sorted out."""
+"""Number of remaining points below which visited points are no longer removed."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Reachability:
     Attributes:
         ordering: Points in the order of visits, (points,).
         core: Distance within which each point has enough neighbours, (points,).
-        reach: Least, over the points visited before each point, of the larger of core distance and
-            distance; infinity for the first.
-        before: Point from which each is so reached; -1 for the first.
+        reach: Minimum, over the points visited before, of the larger of their core distance and
+            their distance to the point; infinity for the first.
+        before: Point that attains this minimum; -1 for the first.
     """
 
     ordering: Indices
@@ -51,13 +51,13 @@ class Reachability:
 
 
 class Neighbours:
-    """Nearest neighbours of points, for several plots of the same points.
+    """Nearest neighbours of points, cached for several plots of the same points.
 
-    A search for many neighbours also serves for fewer.
+    A search for many neighbours also serves searches for fewer.
     """
 
     def __init__(self, rows: Numbers) -> None:
-        """Keep the points; nothing is searched for yet.
+        """Store the points; the search is lazy.
 
         Args:
             rows: Points, float64 (points, dimensions), finite.
@@ -80,14 +80,14 @@ class Neighbours:
         return self._distances[:, :count], self._places[:, :count]
 
     def of(self, others: Numbers, count: int) -> Indices:
-        """Return which points are nearest to each of the others, int64 (others, count)."""
+        """Return the indices of the points nearest to each of `others`, int64 (others, count)."""
         found = self._search(count).kneighbors(others, return_distance=False)
         return np.asarray(found, dtype=np.int64)
 
     def _search(self, count: int) -> Any:
         from sklearn.neighbors import NearestNeighbors
 
-        # The count decides how it searches, and so the last bit of a distance, as in its OPTICS.
+        # `n_neighbors` determines the algorithm, and so the last bit of distances, as in OPTICS.
         return NearestNeighbors(n_neighbors=count).fit(self.rows)
 
 
@@ -101,10 +101,10 @@ def reachability(
 
     Args:
         points: Points, (points, dimensions); unit rows for an order by angles.
-        least: Points within a core distance, the point itself among them.
-        weights: Number of points at each point's place; 1 each if None. Points at one place are
-            visited at once and stand in the plot as one.
-        neighbours: Neighbours of the points, where several plots are made of them; None for one.
+        least: Number of points within a core distance, including the point itself.
+        weights: Number of points at each position; 1 each if None. Points at one position are
+            visited together and are one point of the plot.
+        neighbours: Cached neighbours of the points, if several plots are made of them.
 
     Raises:
         InvalidInputError: The matrix is not finite, or weights are not whole numbers above 0.
@@ -128,7 +128,7 @@ def _checked(weights: npt.NDArray[np.integer] | None, points: int) -> Indices | 
 
 
 def _core_distances(neighbours: Neighbours, least: int, counts: Indices | None) -> Numbers:
-    """Return core distances, rounded as scikit-learn does, so that the same points tie."""
+    """Return core distances, rounded as in scikit-learn, so that the same points tie."""
     found, places = neighbours.nearest(min(least, len(neighbours.rows)))
     if counts is None:
         core = found[:, -1]
@@ -146,7 +146,7 @@ def _by_scikit_learn(rows: Numbers, least: int, counts: Indices | None) -> Reach
         rows[copies], min_samples=least, max_eps=np.inf, metric="minkowski", p=2,
         metric_params=None, algorithm="auto", leaf_size=30, n_jobs=None,
     )  # fmt: skip
-    # The first visited of the points at one place tells how closely all of them were reached.
+    # Of the points at one position, the first visited has the reachability of all.
     visited = np.sort(np.unique(copies[ordering], return_index=True)[1])
     chosen = ordering[visited]
     chosen = chosen[np.argsort(copies[chosen])]
@@ -177,7 +177,7 @@ def _visited(rows: Numbers, core: Numbers) -> Reachability:
 
 
 def _multiply(left: Left, point: int) -> None:
-    """Work out the inner products of a point, and of those likely to be visited next."""
+    """Compute the inner products of a point, and of those likely to be visited next."""
     from earshot_server.discovery import prim
 
     present = np.flatnonzero(left.rows >= 0)

@@ -1,1 +1,1 @@
-"""Front door: slow, silent or endless connections occupy no threads."""
+"""HTTP front end in which slow, silent or endless connections hold no threads."""

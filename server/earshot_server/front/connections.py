@@ -1,9 +1,9 @@
-"""Connections of one web process: how long each may take, and how many there may be.
+"""Connections of one web process: their deadlines, and limits on their number.
 
 A connection is *waiting* while it is its client's turn: to send the rest of a request, to begin the
-next one, or to take its response. A client that keeps us waiting past a deadline is cut off; one
-that comes when there are too many takes the place of the one that has been waited for longest. No
-client is cut off while it is being served.
+next one, or to take its response. A connection past its deadline is closed. If there are too many,
+a new one replaces the one that has been waiting longest. No connection is closed while its request
+is being served.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ class Patience:
         fields: Seconds from a connection, or a request's first byte, to the end of its header
             fields.
         body: Seconds for any body to arrive, and for any response to be taken.
-        bytes_per_second: Average rate that a longer body or response must reach beyond that.
+        bytes_per_second: Rate that adds time for longer bodies and responses: one second for this
+            many bytes.
         idle: Seconds between two requests.
-        rest: Seconds for the rest of a body that was refused, which is read so that the client
-            learns why.
-        field_bytes: Most bytes of a request's line and header fields together.
-        field_count: Most header fields.
-        per_address: Most connections from one address; None for no limit but `altogether`.
-        altogether: Most connections in all.
+        rest: Seconds for the rest of a refused body, which is read so that the client receives the
+            response.
+        field_bytes: Largest size of a request's line and header fields together, in bytes.
+        field_count: Largest number of header fields.
+        per_address: Largest number of connections from one address; None for no limit but
+            `altogether`.
+        altogether: Largest number of connections in all.
     """
 
     fields: float = 10.0
@@ -52,14 +54,14 @@ class Patience:
 
 
 class Connection(Protocol):
-    """Connection of one client, as it is counted."""
+    """Connection of one client, as `Connections` counts it."""
 
     address: str
     deadline: float | None
     """Time on the clock of `time.monotonic`; None while the client is being served."""
 
     def cut(self) -> None:
-        """End the connection at once."""
+        """Close the connection immediately."""
 
 
 class Connections:
@@ -71,7 +73,7 @@ class Connections:
 
     def __init__(self, patience: Patience) -> None:
         self.patience = patience
-        # In both, the one that has been waited for longest is first.
+        # Both are ordered: the one that has been waiting longest is first.
         self._waiting: dict[Connection, None] = {}
         self._waiting_at: dict[str, dict[Connection, None]] = {}
         self._present: set[Connection] = set()
@@ -81,7 +83,7 @@ class Connections:
         return len(self._present)
 
     def add(self, connection: Connection) -> None:
-        """Let a connection in; if there are too many, in place of another, or not at all."""
+        """Add a connection; if there are too many, close the longest waiting one, or this one."""
         address = connection.address
         self._present.add(connection)
         self._at[address] += 1
@@ -92,13 +94,13 @@ class Connections:
             self._make_room(self._waiting, connection)
 
     def _make_room(self, waiting: dict[Connection, None], newcomer: Connection) -> None:
-        """Cut off the one waited for longest, or the newcomer if all are being served."""
+        """Close the one that has been waiting longest, or the newcomer if all are being served."""
         gone = next(iter(waiting), newcomer)
         self.remove(gone)
         gone.cut()
 
     def remove(self, connection: Connection) -> None:
-        """Remove a connection that has ended; it may be removed twice."""
+        """Remove a connection that has ended; removing it twice is harmless."""
         if connection not in self._present:
             return
         self.serve(connection)
@@ -108,7 +110,7 @@ class Connections:
             del self._at[connection.address]
 
     def wait(self, connection: Connection, seconds: float) -> None:
-        """Start the client's deadline, in seconds."""
+        """Mark a connection as waiting, with a deadline in this many seconds."""
         if connection not in self._present:
             return
         self.serve(connection)
@@ -117,7 +119,7 @@ class Connections:
         self._waiting_at.setdefault(connection.address, {})[connection] = None
 
     def serve(self, connection: Connection) -> None:
-        """Stop the deadline while the server works."""
+        """Mark a connection as being served, without a deadline."""
         connection.deadline = None
         self._waiting.pop(connection, None)
         here = self._waiting_at.get(connection.address, {})
@@ -126,7 +128,7 @@ class Connections:
             self._waiting_at.pop(connection.address, None)
 
     def sweep(self) -> None:
-        """Cut off connections that are past their deadline."""
+        """Close connections that are past their deadline."""
         now = time.monotonic()
         late = [each for each in self._waiting if each.deadline is not None and each.deadline < now]
         for connection in late:

@@ -1,9 +1,8 @@
 """Checks of a request's line and header fields, before the application reads them.
 
-The parser (llhttp) takes a path of visible ASCII, names that are tokens, and values of anything but
-control characters other than tabs (RFC 9110, 5.5), without folded lines. Here the rest is said.
-What one field means, and who may say it, is for the application: a token that cannot be one, in
-whatever letters, is nobody's.
+The parser (llhttp) accepts a path of visible ASCII, names that are tokens, and values without
+control characters other than tabs (RFC 9110, 5.5), and no folded lines. This module checks the
+rest. The meaning and the authenticity of fields are for the application to check.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ DETAILS = {
     FIELDS_TOO_LARGE: "there are more fields, or longer ones, than any request needs",
     VERSION: "use HTTP/1.1",
 }
-"""Details of the problems that are found before the application sees a request."""
+"""Details of the problems that are detected before a request reaches the application."""
 
 _VERSIONS = ("1.0", "1.1")
 _HOST = re.compile(
     rb"(\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9_~-]{1,63}\.)*[A-Za-z0-9_~-]{0,63})(:[0-9]{0,5})?"
 )
-"""An address of IPv6, one of IPv4, or a name; empty for none (RFC 9112, 3.2).
+"""An IPv6 address, an IPv4 address, or a name, with an optional port; or empty (RFC 9112, 3.2).
 
-A label has at most 63 letters, and only the last may have none (RFC 1034, 3.1): no URL is made for
-another.
+A label has at most 63 letters, and only the last may be empty (RFC 1034, 3.1): no URL can be built
+from others.
 """
 
 
 def fault(
     version: str, path: bytes, fields: Sequence[tuple[bytes, bytes]], patience: Patience
 ) -> ProblemKind | None:
-    """Return what is wrong with a request's line and fields, which are complete; None if nothing.
+    """Return the problem of a request's line and fields, which are complete; None if valid.
 
     Args:
         version: Version of HTTP.

@@ -1,9 +1,9 @@
 """Gateway from the event loop, where requests arrive, to the threads that answer them.
 
-A request goes to a thread once it is complete, so that nobody who sends slowly holds one. If the
-body did not arrive right behind the fields, the application first sees the fields alone: either it
-answers because they are enough (a stranger is refused), or it asks for the body by `BodyAwaited`,
-which is then waited for here, for as long as its size allows.
+A request is dispatched to a thread once it is complete, so that slow clients hold none. If the body
+does not arrive right after the header fields, the application is first called with the fields
+alone: it either responds (to refuse an unknown client, for example), or raises `BodyAwaited`; then
+the gateway awaits the body, for as long as its size allows, and calls the application again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from earshot_server.api.pages_of_phones import PAGES, PagesOfPhones
 from earshot_server.front.connections import Connection, Connections
 
 _RIGHT_BEHIND = 0.05
-"""Seconds within which a body that was sent with its fields arrives."""
+"""Seconds to wait for a body that was sent together with its header fields."""
 _PROMPT = 5.0
-"""Seconds within which a thread becomes free even under load."""
+"""Seconds within which a thread becomes free even under load; longer counts as stuck."""
 _BODIES_OF_ONE = 2
-"""Long bodies that one sender may send at a time."""
+"""Number of long bodies that one sender may send at a time."""
 _LARGEST_BODIES = 256 * 2**20
-"""Most bytes of all bodies that are waited for together."""
+"""Largest total size of all awaited bodies, in bytes."""
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -48,15 +48,15 @@ class _Response(NamedTuple):
 
 
 class _Gone(Exception):  # noqa: N818 - not an error
-    """The client has ended the connection."""
+    """The client has closed the connection."""
 
 
 class Gateway:
-    """Application as uvicorn runs it (ASGI), over one that answers in threads (WSGI).
+    """ASGI application for uvicorn that runs a WSGI application in threads.
 
     Args:
-        app: Application that answers.
-        threads: Threads that it answers in; health has two of its own, which nothing else can hold.
+        app: WSGI application.
+        threads: Number of its threads; health checks have two separate ones.
         connections: Connections of this process.
     """
 
@@ -64,7 +64,7 @@ class Gateway:
         self._app = app
         self.connections = connections
         self.pages: PagesOfPhones = app.extensions.get(PAGES, PagesOfPhones())
-        """Pages of other origins that may read what is refused before the application sees it."""
+        """Pages of other origins that may read refusals made before the application is called."""
         self._threads = ThreadPoolExecutor(threads, "request")
         self._health = {path: ThreadPoolExecutor(1, path) for path in (LIVE, READY)}
         self._probe: asyncio.Future[None] | None = None
@@ -99,12 +99,12 @@ class Gateway:
             return await self._run(scope, body, arrival)
 
     async def _await(self, connection: Connection, body: _Body, wanted: BodyAwaited) -> Arrival:
-        """Wait for the rest of a body, for as long as one of its largest size may take."""
+        """Wait for the rest of a body, for as long as one of `wanted.limit` bytes may take."""
         size = wanted.limit
         if self._held + size > _LARGEST_BODIES or self._senders[wanted.sender] >= _BODIES_OF_ONE:
             return Arrival.CROWDED
         seconds = self.connections.patience.seconds(size)
-        # The connection's own deadline is only in case ours fails to come.
+        # The connection's own deadline is only a fallback for this one.
         self.connections.wait(connection, 2 * seconds)
         self._held += size
         self._senders[wanted.sender] += wanted.sender != ""
@@ -117,7 +117,7 @@ class Gateway:
             self.connections.serve(connection)
             self._held -= size
             self._senders[wanted.sender] -= wanted.sender != ""
-            self._senders += Counter()  # this forgets senders that send nothing
+            self._senders += Counter()  # this removes senders with a count of 0
         return Arrival.COMPLETE
 
     async def _run(self, scope: Message, body: _Body, arrival: Arrival | None = None) -> _Response:
@@ -133,8 +133,8 @@ class Gateway:
         return await asyncio.get_running_loop().run_in_executor(threads, _call, self._app, environ)
 
     async def _is_stuck(self) -> bool:
-        """Return whether the threads that answer phones are all held by something."""
-        if self._probe is None or self._probe.done():  # one is enough, however many ask
+        """Return whether no request thread becomes free within `_PROMPT` seconds."""
+        if self._probe is None or self._probe.done():  # one probe serves all requests
             loop = asyncio.get_running_loop()
             self._probe = loop.run_in_executor(self._threads, lambda: None)
         done, _ = await asyncio.wait({self._probe}, timeout=_PROMPT)
@@ -142,7 +142,7 @@ class Gateway:
 
 
 class _Body:
-    """Body of one request, as far as it has arrived."""
+    """Body of one request, possibly incomplete."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -150,7 +150,7 @@ class _Body:
         self.whole = False
 
     async def read(self, limit: int) -> None:
-        """Read up to the end, or until there are more bytes than `limit`."""
+        """Read to the end, or until there are more than `limit` bytes."""
         while not self.whole and len(self.data) <= limit:
             message = await self._receive()
             if message["type"] != "http.request":
@@ -160,14 +160,14 @@ class _Body:
 
 
 class _Unread(RawIOBase):
-    """Body of a request of which only the fields have arrived."""
+    """Input stream of a request whose body has not arrived; reading raises `BodyAwaited`."""
 
     @override
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Signal that the application wants the body."""
+        """Signal that the application needs the body."""
         raise BodyAwaited(LARGEST_SMALL_BODY)
 
 
@@ -193,7 +193,7 @@ def _environ(scope: Message) -> dict[str, Any]:
         "wsgi.input_terminated": True,
     }
     for name, value in scope["headers"]:
-        if b"_" in name:  # in WSGI's form it would pass for another field
+        if b"_" in name:  # WSGI would not distinguish it from the field with "-"
             continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
@@ -203,7 +203,7 @@ def _environ(scope: Message) -> dict[str, Any]:
 
 
 def _call(app: Flask, environ: dict[str, Any]) -> _Response:
-    """Return the application's whole response."""
+    """Call the application and return its whole response."""
     said: list[tuple[int, list[tuple[bytes, bytes]]]] = []
 
     def start_response(

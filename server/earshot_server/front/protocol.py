@@ -1,11 +1,11 @@
-"""HTTP/1.1 on one connection: uvicorn's, with a deadline for everything the client is to do.
+"""HTTP/1.1 on one connection: uvicorn's protocol, with deadlines for the client.
 
 The turns are:
 
 - the client's, from the connection or the first byte of a request to the end of its fields;
-- ours, from there on, while the gateway bounds the time for the body (`gateway`);
-- the client's, once the response is written: to take it, to send the rest of a body that nobody
-  read, and to begin the next request.
+- the server's, from there on, while the gateway bounds the time for the body (`gateway`);
+- the client's, once the response is written: to take it, to send the rest of an unread body, and
+  to begin the next request.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NO_PAGES = PagesOfPhones()
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """Protocol of one connection, which is cut off once it keeps us waiting too long.
+    """Protocol of one connection, which is closed at its deadline (`Connections`).
 
     Args:
         connections: All connections of this process.
         config: Configuration of uvicorn.
         server_state: State of uvicorn's server.
         app_state: State of uvicorn's application.
-        pages: Pages of other origins that may read its refusals.
+        pages: Pages of other origins that may read refusals.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Whether the newest request has arrived with its body."""
         self._in_fields = False
         self._arriving = self._beside = 0
-        """Bytes that came since the newest request began, or since its body last went on."""
+        """Bytes since the newest request began, or since the last piece of its body."""
         self._refusal = BAD_REQUEST
 
     # ------------------------------------------------------------------- the connection
@@ -84,18 +84,18 @@ class PatientProtocol(HttpToolsProtocol):
 
     @override
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Keep the connection for the response to a complete request, if there is one."""
+        """Keep the connection open for the response to a complete request, if there is one."""
         if self._answering:
             self.cycle.keep_alive = False
         return self._answering
 
     def cut(self) -> None:
-        """End the connection at once, whatever is still to be sent."""
+        """Close the connection immediately, even with unsent data."""
         self.transport.abort()
 
     @override
     def shutdown(self) -> None:
-        """Answer complete requests as the server stops; all others will be sent again."""
+        """Answer complete requests when the server stops; clients repeat all others."""
         if self._answering:
             self.cycle.keep_alive = False
         elif self.transport.get_write_buffer_size():
@@ -115,13 +115,13 @@ class PatientProtocol(HttpToolsProtocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        """Count the bytes that are not of a body, and refuse too many of them."""
+        """Count the bytes outside bodies, and refuse too many of them."""
         self._arriving = len(data)
         super().data_received(data)
         self._beside += len(data)
         if self._whole or self.transport.is_closing():
             return
-        # These are fields; in a body in chunks, also the chunks' sizes and trailer fields.
+        # These are header fields; in a chunked body, also chunk sizes and trailers.
         if self._beside > self._patience.field_bytes:
             if self._in_fields or not self.cycle.response_started:
                 self._refuse(FIELDS_TOO_LARGE)
@@ -138,7 +138,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     @override
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one field; trailers behind a body in chunks are ignored (RFC 9110, 6.5.1)."""
+        """Accept one field; trailers of a chunked body are ignored (RFC 9110, 6.5.1)."""
         if not self._in_fields:
             return
         super().on_header(name, value)
@@ -157,14 +157,14 @@ class PatientProtocol(HttpToolsProtocol):
 
     @override
     def on_body(self, body: bytes) -> None:
-        self._beside = -self._arriving  # to count from the bytes that come after these
+        self._beside = -self._arriving  # counts from the bytes after these
         super().on_body(body)
 
     @override
     def on_message_complete(self) -> None:
         self._whole = True
         super().on_message_complete()
-        if self.cycle.response_complete:  # this ends a body that nobody read
+        if self.cycle.response_complete:  # the body was not read
             self._their_turn()
 
     def _stop(self, kind: ProblemKind) -> NoReturn:
@@ -178,7 +178,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     @override
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: a client that offers another protocol is answered in this one."""
+        """Log nothing: a client that offers another protocol is answered in HTTP/1.1."""
 
     def _refuse(self, kind: ProblemKind) -> None:
         body = encode_problem(kind, DETAILS[kind])
@@ -193,8 +193,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._their_turn()
 
     def _for_browsers(self) -> Iterable[tuple[str, str]]:
-        """Return what a page must be told to read a refusal, as far as its fields have arrived."""
-        if not self.headers:  # or nothing of a request at all
+        """Return the CORS fields of a refusal, from the request's fields that have arrived."""
+        if not self.headers:  # perhaps no request has arrived at all
             return ()
         origins = [value.decode("latin-1") for name, value in self.headers if name == b"origin"]
         method, path = self.parser.get_method().decode(), self.url.decode("latin-1")
@@ -204,7 +204,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     @override
     def on_response_complete(self) -> None:
-        """Give the client its turn: the response is written, though not yet taken."""
+        """Give the client its turn: the response is written, though perhaps not yet received."""
         next_one = bool(self.pipeline)
         super().on_response_complete()
         if not next_one:
@@ -212,13 +212,13 @@ class PatientProtocol(HttpToolsProtocol):
 
     @override
     def pause_writing(self) -> None:
-        """Give the client its turn: it takes what we send more slowly than we send it."""
+        """Give the client its turn: it receives more slowly than we send."""
         super().pause_writing()
         self._their_turn()
 
     @override
     def resume_writing(self) -> None:
-        """Go on once the client has taken most of what was sent."""
+        """Continue once the client has received most of what was sent."""
         super().resume_writing()
         if self.cycle is not None and not self.cycle.response_complete:
             self._all.serve(self)
@@ -226,7 +226,7 @@ class PatientProtocol(HttpToolsProtocol):
             self._their_turn()
 
     def _their_turn(self) -> None:
-        """Wait for the client to do what comes next."""
+        """Start the deadline for the client's next action."""
         if self.flow.write_paused or self.transport.is_closing():
             seconds = self._patience.seconds(self.transport.get_write_buffer_size())
         elif self._in_fields:

@@ -16,7 +16,7 @@ from earshot_server.front.gateway import Gateway
 from earshot_server.front.protocol import PatientProtocol
 
 _LOOK_EVERY = 1.0
-"""Seconds between two checks that the arbiter is there."""
+"""Seconds between two checks that the arbiter is alive."""
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
@@ -37,7 +37,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.config.timeout_graceful_shutdown = self.cfg.graceful_timeout
-        # Bad requests of strangers are not worth a line; everything else goes where all lines go.
+        # Bad requests are not worth a line; errors go to the same log as everything else.
         logger = logging.getLogger("uvicorn.error")
         logger.propagate = True
         logger.setLevel(logging.ERROR)
@@ -53,7 +53,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
             watch.cancel()
 
     async def _end_with_parent(self) -> None:
-        """Stop once the arbiter is gone: nothing else would stop this worker."""
+        """Stop once the arbiter has died: nothing else would stop this worker."""
         while os.getppid() == self.ppid:
             await asyncio.sleep(_LOOK_EVERY)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -1,1 +1,1 @@
-"""The helper of sums by two operators, run by another organization than the server."""
+"""The helper of sums by two operators, run by an organization other than the server's."""

@@ -1,7 +1,7 @@
-"""The helper over HTTP: three requests of leaders, health, and figures.
+"""The helper over HTTP: three endpoints for leaders, health, and metrics.
 
-Every request of a leader is signed with its key, whose name is the key itself. Who it is, and
-whether it is served, is known before any of its body is read.
+Every request of a leader is signed with its key, and its `keyid` is the public key itself. The
+leader is authenticated and authorized before any of the body is read.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from earshot_server.helper.helper import Helper, HelperPolicy
 from earshot_server.store.database import DatabaseUnavailableError
 
 LARGEST_LIST_BODY = LARGEST_PART + 2**12
-"""Most bytes of a request with reports: a whole list or a part of one."""
+"""Largest request with reports, a whole list or a part of one, in bytes."""
 LONGEST_WAIT = 86_400
-"""Most seconds after which a leader is told to ask again."""
+"""Largest `Retry-After` that a leader gets, in seconds."""
 
 _BAD_SIGNATURE = ProblemKind("bad-signature", "The signature is missing or wrong", 401)
 _TITLES: dict[type[HelperRefusalError], str] = {
@@ -91,7 +91,7 @@ class HelperSettings:
         address_requests_per_minute: Requests per minute from one address, to each process.
         proxies: Number of reverse proxies before the helper, each adding to X-Forwarded-For.
         counts: Counts of requests that several workers share; None for a single process.
-        data_folder: Folder on whose disk there must be room.
+        data_folder: Data folder, whose disk must have free space.
     """
 
     data_folder: Path
@@ -101,7 +101,7 @@ class HelperSettings:
 
 
 def create_helper_app(settings: HelperSettings) -> Flask:
-    """Make the application over the helper of a data folder.
+    """Create the application over the helper of a data folder.
 
     Raises:
         LocalError: The folder cannot be opened, or its keys are a copy.
@@ -131,7 +131,7 @@ class HelperEndpoints:
 
     Args:
         folder: Helper.
-        place: Folder on whose disk parts of lists are kept.
+        place: Data folder, whose disk must have free space.
     """
 
     def __init__(self, folder: HelperFolder, place: Path) -> None:
@@ -140,7 +140,7 @@ class HelperEndpoints:
         self._adding = threading.Lock()
 
     def blueprint(self) -> Blueprint:
-        """Return the endpoints, to be mounted."""
+        """Return the endpoints."""
         blueprint = Blueprint("leaders", __name__)
         blueprint.post(OFFER_PATH)(self.offer)
         blueprint.post(PART_PATH)(self.part)
@@ -148,7 +148,7 @@ class HelperEndpoints:
         return blueprint
 
     def offer(self) -> Response:
-        """Make an offer of a sum; it is durable once the leader hears of it."""
+        """Make an offer of a sum; it is durable before the response is sent."""
         policy = self._leader()
         task = decode_helper_task(read_signed(LARGEST_SMALL_BODY, (MESSAGEPACK,)))
         if not isinstance(task, MakeOffer):
@@ -157,7 +157,7 @@ class HelperEndpoints:
         return _respond(self._helper(policy).answer(task))
 
     def part(self) -> Response:
-        """Keep a part of a list; it is durable once the leader hears of it."""
+        """Store a part of a list; it is durable before the response is sent."""
         self._leader()
         body = read_signed(LARGEST_LIST_BODY, (MESSAGEPACK,))
         part = decode(_part_decoder, body, LARGEST_LIST_BODY)
@@ -169,13 +169,13 @@ class HelperEndpoints:
         return Response(status=204)
 
     def total(self) -> Response:
-        """Give the one total of a sum; the key is gone once the leader hears of it."""
+        """Return the only total of a sum; its key is erased before the response is sent."""
         policy = self._leader()
         task = decode_helper_task(read_signed(LARGEST_LIST_BODY, (MESSAGEPACK,)))
         if not isinstance(task, AddUp):
             raise MalformedMessageError("the body must be a request for a total")
         self._own(task.sum_id)
-        # Additions side by side are not faster, and two long lists take twice the memory.
+        # Concurrent additions are not faster, and two long lists take twice the memory.
         if not self._adding.acquire(blocking=False):
             raise BusyError
         try:
@@ -188,7 +188,7 @@ class HelperEndpoints:
                 task = msgspec.structs.replace(task, reports=reports)
             return _respond(self._helper(policy).answer(task))
         finally:
-            # Another try sends its list anew: short requests alone would each have it read again.
+            # Another try sends its list anew; otherwise short requests could each make it be read.
             self._folder.parts.drop(task.sum_id)
             self._adding.release()
 
@@ -197,7 +197,7 @@ class HelperEndpoints:
         identity = _key_in(authenticate(_key_in)) or b""
         policy = self._folder.leaders.policy(identity)
         if policy is None:
-            _log.warning("a leader asks that is not served", extra={"leader": identity.hex()})
+            _log.warning("request of a leader that is not served", extra={"leader": identity.hex()})
             raise UnknownLeaderError(f"leader {identity.hex()} is not served here")
         g.leader = identity.hex()
         return policy
@@ -214,7 +214,7 @@ class HelperEndpoints:
 
 
 def _key_in(name: str) -> bytes | None:
-    """Return the key that a name is, or None if it is not one."""
+    """Parse a `keyid` as a public key; None if it is invalid."""
     try:
         return read_identity(name)
     except InvalidInputError:
@@ -254,7 +254,7 @@ _CHALLENGE = 'Signature realm="earshot"'
 
 
 def _check_token(token: str, limits: RateLimits) -> None:
-    """Require the folder's token for figures."""
+    """Require the folder's token, for metrics."""
     scheme, _, given = given_token()
     if scheme != "bearer" or not given:
         raise OperatorError("Bearer")

@@ -1,7 +1,7 @@
 """A helper's records of its sums, each with a secret that is erased once used.
 
-A record stays for good, so that no sum is ever offered or answered twice; its offer and its total
-are dropped once nobody may ask for them any more.
+A record is permanent, so that no sum is ever offered or answered twice; its offer and its total are
+dropped once requests for them are refused.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Secret(NamedTuple):
     """Secret of one sum, which is used once.
 
     Attributes:
-        key: Private X25519 key that phones seal to.
-        noise: Noise of this helper, drawn before any list was seen: int64, little-endian.
+        key: Private X25519 key, to whose public key phones seal.
+        noise: Noise of this helper, drawn before any list arrives: int64, little-endian.
     """
 
     key: bytes
@@ -41,8 +41,8 @@ class Record:
         offer: Answer with the offer, encoded; None once it was dropped.
         reports: Digest of the list that was opened; None before.
         answered: Time of the answer to it; None before.
-        total: Answer with the total, encoded; None before, and once it was dropped. Empty where too
-            few reports of the list opened, so that the sum has none.
+        total: Answer with the total, encoded; None before, and once it was dropped. Empty if too
+            few reports of the list opened, so that there is no total.
     """
 
     leader: bytes
@@ -61,7 +61,7 @@ class Record:
 
         Raises:
             LateListError: It was dropped, as the sum's time is over.
-            MalformedMessageError: The record holds something else.
+            MalformedMessageError: The record is damaged.
         """
         if self.offer is None:
             raise LateListError("the time in which this sum is answered is over")
@@ -72,19 +72,19 @@ class Record:
 
     @property
     def terms(self) -> Offer:
-        """Offer that was made; it raises what `made` raises."""
+        """Offer that was made; raises the same errors as `made`."""
         return self.made.offer
 
 
 class TakenError(UnexpectedMessageError):
-    """Another process already kept what may be kept only once."""
+    """The sum already has its only record, or its only total."""
 
 
 class Book(Protocol):
     """Records and secrets of a helper's sums, in any number of processes."""
 
     def offer(self, sum_id: bytes, record: Record, secret: Secret) -> None:
-        """Keep the record and the secret of a new sum; both are durable when this returns.
+        """Store the record and the secret of a new sum; both are durable when this returns.
 
         Raises:
             TakenError: The sum has a record.
@@ -97,23 +97,23 @@ class Book(Protocol):
         """Return the secret of a sum; None if it is gone."""
 
     def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
-        """Keep the only total of a sum, then erase its secret; both are done when this returns.
+        """Store the only total of a sum, then erase its secret; both are durable afterwards.
 
         Args:
             sum_id: Identifier of the sum.
             reports: Digest of the list that is answered.
-            total: Answer with the total, encoded; empty where there is none.
+            total: Answer with the total, encoded; empty without a total.
             now: Time in seconds since 1970.
 
         Raises:
-            TakenError: The sum was answered, or its offer is dropped.
+            TakenError: The sum was answered, or its offer was dropped.
         """
 
     def erase(self, sum_id: bytes) -> None:
-        """Erase the secret of a sum, if it is still there."""
+        """Erase the secret of a sum, if it exists."""
 
     def offers_since(self, leader: bytes, moment: float) -> int:
-        """Return how many sums this leader was offered from that time on."""
+        """Return how many sums were offered to this leader since that time."""
 
 
 class MemoryBook(Book):

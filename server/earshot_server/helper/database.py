@@ -1,6 +1,6 @@
 """The helper's database: one SQLite file, for any number of threads and processes.
 
-No secret is in it: what is deleted from it would still lie in SQLite's log.
+It contains no secrets, as deleted content can remain in SQLite's log.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from earshot_protocol.one_process import OneProcess
 from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
 
 SCHEMA_VERSION = 1
-"""Version of the file's schema, kept in SQLite's `user_version`; another schema is another one."""
+"""Version of the file's schema, stored in SQLite's `user_version`; changes with the schema."""
 _APPLICATION_ID = 0x45617268
 _PATIENCE = 20.0
-"""Seconds for which a change waits for those of other processes."""
+"""Seconds for which a change waits for other processes' locks."""
 SCHEMA = (
     # One row: whose database this is.
     "CREATE TABLE helper (identity BLOB NOT NULL)",
@@ -40,7 +40,7 @@ SCHEMA = (
     "CREATE TABLE refusals (name TEXT PRIMARY KEY, count INTEGER NOT NULL)",
     "CREATE TABLE readiness (only INTEGER PRIMARY KEY, count INTEGER NOT NULL)",
 )
-"""Statements that make the tables; SQLite keeps them as they are, and a start compares them."""
+"""Statements that create the tables; SQLite stores their text, which is compared at every start."""
 
 
 class HelperDatabaseError(LocalError):
@@ -48,7 +48,7 @@ class HelperDatabaseError(LocalError):
 
 
 class HelperDatabase(OneProcess):
-    """Database of one helper; make the object after a fork, not before: then it refuses all calls.
+    """Database of one helper, usable only in the process that created the object.
 
     Methods raise `DatabaseUnavailableError` while the file cannot be read or written.
 
@@ -57,7 +57,7 @@ class HelperDatabase(OneProcess):
 
     Raises:
         DatabaseUnavailableError: The file cannot be opened.
-        HelperDatabaseError: It is something else than a helper's database, or has another schema.
+        HelperDatabaseError: It is not a helper's database, or has another schema.
         NewerSchemaError: A newer version of this software wrote it.
     """
 
@@ -70,7 +70,7 @@ class HelperDatabase(OneProcess):
             with named_errors():
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._connection.execute("PRAGMA fullfsync = ON")
-                # What is dropped is overwritten, instead of left in a page until that is used.
+                # Overwrite dropped content instead of leaving it in a free page.
                 self._connection.execute("PRAGMA secure_delete = ON")
             self.check()
         except BaseException:
@@ -79,10 +79,10 @@ class HelperDatabase(OneProcess):
 
     @staticmethod
     def make(path: Path, identity: bytes) -> None:
-        """Make the database of a new helper, unless there is one.
+        """Create the database of a new helper, unless it exists.
 
         Raises:
-            DatabaseUnavailableError: The file cannot be made.
+            DatabaseUnavailableError: The file cannot be created.
         """
         if path.exists():
             return
@@ -92,13 +92,13 @@ class HelperDatabase(OneProcess):
             for statement in SCHEMA:
                 connection.execute(statement)
             connection.execute("INSERT INTO helper (identity) VALUES (?)", (identity,))
-            connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
+            connection.execute("PRAGMA journal_mode = WAL")  # stored in the file
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all changes of a `with` block one change, durable at its end.
+        """Run a `with` block in one transaction, durable at its end.
 
-        All other threads and processes that change something wait for its end.
+        Other threads and processes that want to write wait for its end.
         """
         self.check_process()
         with self._lock, named_errors():
@@ -125,14 +125,14 @@ class HelperDatabase(OneProcess):
             return self._connection.execute(statement, values).rowcount
 
     def empty_log(self) -> None:
-        """Bring SQLite's log into the file, and empty it, as far as nobody reads it just now."""
+        """Move SQLite's log into the file and truncate it, as far as no reader needs it."""
         self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check(self) -> None:
         """Check that the file is a helper's database that this software can read.
 
         Raises:
-            HelperDatabaseError: It is something else, or has another schema.
+            HelperDatabaseError: It is not a helper's database, or has another schema.
             NewerSchemaError: A newer version of this software wrote it.
         """
         (application,), (version,) = (
@@ -168,7 +168,7 @@ class HelperDatabase(OneProcess):
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # The lock of the object keeps threads apart.
+    # The object's lock serializes threads.
     return sqlite3.connect(
         f"file:{quote(str(path.absolute()))}?mode=rw",
         timeout=_PATIENCE,

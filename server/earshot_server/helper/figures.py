@@ -1,4 +1,4 @@
-"""Figures on a helper's sums, read when Prometheus asks for them."""
+"""Metrics of a helper's sums, read whenever Prometheus scrapes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _REFUSALS = sorted(
     each.name.replace("_", "-")
     for each in HelperRefusalError.__subclasses__()
-    if each is not UnknownLeaderError  # whose refusals anybody could count up
+    if each is not UnknownLeaderError  # anyone could increase its count
 )
 
 
@@ -31,11 +31,11 @@ class HelperFigures:
         self._folder = folder
 
     def describe(self) -> Iterator[Metric]:
-        """Describe nothing before the database is asked."""
+        """Describe nothing, so that registering does not query the database."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the figures of this moment."""
+        """Yield the present metrics."""
         now = time.time()
         counts, kept = self._folder.book.counts(now), self._folder.book.kept(now)
         by_state = (((state,), count) for state, count in counts._asdict().items())

@@ -29,16 +29,16 @@ _LOST = "restore it: leaders and phones know this helper by it"
 
 
 class HelperFolderError(LocalError):
-    """The folder holds no helper, or not all of one; the message says what to do."""
+    """The folder does not contain a complete helper; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class HelperFolder:
-    """Data folder of a helper, opened; open it after a fork, not before.
+    """Open data folder of a helper; open it after a fork, not before.
 
     Attributes:
         identity: Signing key of the helper.
-        token: Token for figures.
+        token: Token for metrics.
         database: Database of records and leaders.
         book: Records and secrets of sums.
         leaders: Leaders that are served.
@@ -54,7 +54,7 @@ class HelperFolder:
 
     @classmethod
     def make(cls, folder: Path) -> Self:
-        """Make a helper in a folder, or what is missing of the one that is there, and open it.
+        """Create a helper in a folder, or the missing files of an existing one, and open it.
 
         Raises:
             CredentialsError: A file of credentials cannot be read or written, is open to others or
@@ -73,13 +73,13 @@ class HelperFolder:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open the folder of a helper that `make` made.
+        """Open the folder of a helper that `make` created.
 
         Raises:
             HelperFolderError: There is no helper in the folder, or its database is of another one.
             CredentialsError: A file of credentials cannot be read, is open to others or damaged.
             DatabaseUnavailableError: The database cannot be read or written.
-            HelperDatabaseError: The database is something else, or has another schema.
+            HelperDatabaseError: The file is not a helper's database, or has another schema.
             NewerSchemaError: A newer version of this software wrote it.
         """
         for name in (KEY_FILE, TOKEN_FILE, _DATABASE):
@@ -113,4 +113,4 @@ class HelperFolder:
         """
         self.book.tidy(now)
         self.parts.drop_others(self.book.timely_sums(now))
-        self.book.forget(now)  # last, as it needs room on the disk
+        self.book.forget(now)  # last, as it needs free disk space

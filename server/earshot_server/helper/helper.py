@@ -1,8 +1,9 @@
-"""The helper: it offers sums and gives one total of each, without I/O but for its book.
+"""The helper: it offers sums and returns one total of each, without I/O except for its book.
 
-It holds one share of every report, sealed to a key of the sum alone, and answers one list of
-reports with their sum and noise of its own. What keeps a leader from anybody's input is that noise,
-that there is one answer, and that the key is gone before the answer leaves (decision 56).
+It opens one share of every report, sealed to a key that is only for the sum, and answers one list
+of reports with their sum and its own noise. A leader learns no phone's input because of that noise,
+because there is only one answer, and because the key is erased before the answer is sent (decision
+56).
 """
 
 from __future__ import annotations
@@ -63,22 +64,23 @@ from earshot_server.proofs.engine import fastest
 
 DAY = 86_400.0
 _TOGETHER = 512
-"""Proved reports that are verified together."""
+"""Number of proved reports that are verified together."""
 _UNTIL_MORE_OFFERS = 3600.0
 
 
 @dataclass(frozen=True)
 class HelperPolicy:
-    """Sums that a helper offers.
+    """Limits on the sums that a helper offers.
 
     Attributes:
         leaders: Identities of the leaders that it serves.
-        least_reports: Least number of reports that a total is made of.
-        least_noise: Least standard deviation of the noise over the largest entry of an input.
-        largest_window: Most seconds for which phones report.
-        largest_patience: Most seconds for which it keeps a key after that.
-        largest_crowd: Most phones that are invited to one sum, and so most reports that it opens.
-        offers_a_day: Most sums that it offers one leader in a day.
+        least_reports: Least number of reports in a total.
+        least_noise: Least `deviation` of one operator's noise, relative to the largest entry of an
+            input.
+        largest_window: Longest time in which phones report, in seconds.
+        largest_patience: Longest time for which a key is kept after that, in seconds.
+        largest_crowd: Most phones that may be invited to one sum, and so most reports to open.
+        offers_a_day: Most sums offered to one leader in a day.
         largest_length: Most entries of a vector.
     """
 
@@ -92,10 +94,10 @@ class HelperPolicy:
     largest_length: int = 2**20
 
     def check(self, request: MakeOffer) -> None:
-        """Refuse a request that this helper does not serve.
+        """Check that a request for an offer is within the limits.
 
         Raises:
-            UnwantedOfferError: The sum is not of the kind that it offers; the message says why.
+            UnwantedOfferError: It is not; the message names the limit.
         """
         terms = request.parameters
         try:
@@ -119,7 +121,7 @@ class HelperPolicy:
 
 
 def deviation(parameters: TwoOperatorParameters) -> float:
-    """Return the standard deviation of one operator's noise, or its scale where it is Laplace's."""
+    """Return the standard deviation of one operator's noise; of Laplace noise, its scale."""
     noise = parameters.noise
     return math.sqrt(noise.variance) if isinstance(noise, WholeGaussian) else noise.scale
 
@@ -130,9 +132,9 @@ class Helper:
     Args:
         identity: Signing key.
         book: Records and secrets of its sums.
-        policy: Sums that it offers.
-        clock: Clock of the seconds since 1970.
-        random: Source of its noise; anything but the operating system's is for simulations.
+        policy: Limits on the sums that it offers.
+        clock: Clock in seconds since 1970.
+        random: Source of randomness for its noise; other than the default only in simulations.
     """
 
     def __init__(
@@ -158,7 +160,7 @@ class Helper:
         """Answer a leader's task.
 
         Raises:
-            HelperRefusalError: The task is refused; the error has the name of the reason.
+            HelperRefusalError: The task is refused; `name` is the reason.
             MalformedMessageError: The task is not signed by its leader, or damaged.
             UnexpectedMessageError: It is not a task of a helper.
         """
@@ -166,7 +168,7 @@ class Helper:
             return self._offer(task)
         if isinstance(task, AddUp):
             return self._total(task)
-        raise UnexpectedMessageError(f"{type(task).__name__} asks nothing of a helper")
+        raise UnexpectedMessageError(f"{type(task).__name__} is not a task of a helper")
 
     # ------------------------------------------------------------------------------ offers
 
@@ -214,8 +216,8 @@ class Helper:
             signature=signature,
             verify_key=b"" if terms.ones is None else os.urandom(VERIFY_KEY_BYTES),
         )
-        # Samplers reject, so the time that one takes would tell about its result: it is taken now,
-        # when there is nothing yet that it could tell about.
+        # Rejection sampling takes a time that depends on its result, so the noise is drawn now,
+        # before there is a total from which its timing could reveal it.
         noise = terms.noise.drawn(terms.length, self._random).astype("<i8").tobytes()
         record = Record(leader, digest, offer.digest(), now, offer.answer_until, encode(made))
         try:
@@ -249,7 +251,7 @@ class Helper:
         try:
             total = add_up(task, record.made, secret)
         except SmallListError:
-            # Opening is what costs time, and it is done for one list a sum, whatever is in it.
+            # Opening is expensive, so a sum gets one list, even if too few of its reports open.
             self._keep(task.sum_id, reports, b"")
             return self._given(task.sum_id, reports)
         answer = HelperTotal(
@@ -267,7 +269,7 @@ class Helper:
         return answer
 
     def _keep(self, sum_id: bytes, reports: bytes, total: bytes) -> bool:
-        """Keep the total of a sum, and return whether it has this one."""
+        """Store the total of a sum; return False if it already has one."""
         try:
             self._book.answer(sum_id, reports, total, self._clock())
         except TakenError:
@@ -275,26 +277,26 @@ class Helper:
         return True
 
     def _given(self, sum_id: bytes, reports: bytes) -> Answer:
-        """Return the total that a sum has, perhaps since a moment ago by another process."""
+        """Return the stored total of a sum, perhaps just stored by another process."""
         record = self._book.record(sum_id)
         if record is None or record.reports is None:
             raise LateListError(f"the key of sum {sum_id.hex()} is gone")
         self._book.erase(sum_id)  # once more, in case it was killed in between
         if record.reports != reports:
-            raise AnsweredError(f"sum {sum_id.hex()} has its total, or had its one list")
+            raise AnsweredError(f"sum {sum_id.hex()} already had another list, and gets only one")
         if record.total == b"":
             raise SmallListError("too few reports of the list open: this sum gets no total")
         if record.total is None:
-            raise LateListError(f"the total of sum {sum_id.hex()} was given, and is kept no longer")
+            raise LateListError(f"the total of sum {sum_id.hex()} is no longer stored")
         return decode_helper_answer(record.total)
 
     def _check_list(self, task: AddUp, offer: Offer) -> None:
-        """Refuse a list before any of it is opened."""
+        """Check a list before any of its reports is opened."""
         terms, now = offer.parameters, self._clock()
         count = lists.count(task.reports, terms)
         if count > terms.phones:
             raise WrongListError(f"{count} reports of {terms.phones} phones")
-        # Once everybody's report is in, nobody is left to wait for.
+        # Once all phones have reported, there is no need to wait.
         if now < offer.closes and count < terms.phones:
             raise EarlyListError(
                 f"phones may report for {math.ceil(offer.closes - now)} seconds more",
@@ -310,7 +312,7 @@ class Helper:
 
 
 class _Refused:
-    """Identifiers of reports that do not count, while enough are left that may.
+    """Identifiers of refused reports, as long as enough others remain.
 
     Args:
         task: Request with the list.
@@ -325,7 +327,7 @@ class _Refused:
         """Refuse one more.
 
         Raises:
-            SmallListError: Fewer are left than a total is made of.
+            SmallListError: Fewer remain than a total needs.
         """
         self.ids += report_id
         if len(self.ids) > self._most:
@@ -333,7 +335,7 @@ class _Refused:
 
 
 class _Total(NamedTuple):
-    """The helper's half of a sum, encoded as it is sent, with the reports that are not in it."""
+    """The helper's half of a sum, encoded, and the reports that are not in it."""
 
     sum: bytes
     refused: bytes
@@ -366,7 +368,7 @@ def _proved_and_added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total
     """Return the sum of the helper's shares of proved inputs, with its noise.
 
     Raises:
-        SmallListError: Too few reports open and prove to be ballots.
+        SmallListError: Too few reports open and have valid proofs.
     """
     key, proof = X25519PrivateKey.from_private_bytes(secret.key), proof_of(made.offer, fastest())
     total = field.from_signed(np.frombuffer(secret.noise, dtype="<i8").astype(np.int64))
@@ -374,7 +376,7 @@ def _proved_and_added_up(task: AddUp, made: OfferMade, secret: Secret) -> _Total
     waiting = lists.entries(task.reports, made.offer.parameters)
     while some := list(islice(waiting, _TOGETHER)):
         received = [
-            # What does not open has a share of no length, which is not sound.
+            # A report that does not open gets an empty share, whose proof is invalid.
             Received(
                 entry.report_id,
                 entry.public,

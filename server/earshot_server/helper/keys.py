@@ -1,7 +1,7 @@
 """The helper's secrets: one key file per sum, in a folder that backups exclude.
 
-A sum is answered once because its key is gone afterwards. A copy of a key would bring it back, so
-each is known by the moment at which its file was made, which a copy does not have.
+A sum is answered only once because its key is erased afterwards. A copy would bring the key back,
+so each key is identified by the creation time of its file, which a copy does not have.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ _log = logging.getLogger(__name__)
 
 
 class KeyFolderError(LocalError):
-    """The folder of keys is open to others, or holds a key that this helper has not made."""
+    """The folder of keys is open to others, or contains keys that this helper did not create."""
 
 
 class KeyFolder:
     """Folder of the secrets of open sums.
 
-    Changes are durable when a method returns; whoever makes them holds the database's lock.
-    Methods raise `OSError` where the disk does.
+    Changes are durable when a method returns; the caller must hold the database's lock.
+    Methods raise `OSError` if the disk fails.
 
     Args:
         path: Path of the folder.
@@ -72,7 +72,7 @@ class KeyFolder:
         self.path = path
 
     def make(self) -> None:
-        """Make the folder, with what keeps it out of backups, where it is missing.
+        """Create the folder and the files that exclude it from backups, if missing.
 
         Raises:
             KeyFolderError: The folder is open to other users.
@@ -88,10 +88,10 @@ class KeyFolder:
                     draft.write_bytes(content)
 
     def keep(self, sum_id: bytes, secret: Secret) -> int:
-        """Keep the secret of a sum, in place of one that no record belongs to.
+        """Store the secret of a new sum; a leftover file without a record is replaced.
 
         Returns:
-            The moment by which the file is known from now on.
+            The moment that identifies the file, to be passed to `secret` and `is_copy`.
         """
         content = secret.key + secret.noise
         digest = hashlib.sha256(sum_id + content).digest()
@@ -99,7 +99,7 @@ class KeyFolder:
         return _moment(self._file(sum_id))
 
     def secret(self, sum_id: bytes, made: int) -> Secret | None:
-        """Return the secret of a sum that was made at a moment; None if it is gone or damaged."""
+        """Return the secret of a sum; None if it is gone, damaged, or a copy (see `is_copy`)."""
         if not self.has(sum_id):
             return None
         if self.is_copy(sum_id, made):
@@ -116,9 +116,10 @@ class KeyFolder:
         return Secret(content[:_KEY_BYTES], content[_KEY_BYTES:])
 
     def is_copy(self, sum_id: bytes, made: int) -> bool:
-        """Return whether there is a key of a sum, and it is not the one made at that moment alone.
+        """Return whether there is a key of the sum other than the file made at that moment.
 
-        A hard link is that file, and would still be once what was erased is written into it again.
+        A file with a second hard link counts as a copy: the link keeps the creation time, and the
+        erased content could be written into it again.
         """
         file = self._file(sum_id)
         try:
@@ -127,7 +128,7 @@ class KeyFolder:
             return False
 
     def why_copies(self) -> str:
-        """Explain how files may have been replaced."""
+        """Return an explanation of how files may have become copies."""
         if birth(self.path) is not None:
             return (
                 "they were copied, restored or moved from another disk, or have second names, hard "
@@ -156,21 +157,21 @@ class KeyFolder:
             os.close(handle)
 
     def erase(self, sum_id: bytes) -> None:
-        """Erase the secret of a sum, if it is still there."""
+        """Erase the secret of a sum, if it exists."""
         _erase(self._file(sum_id))
-        # Another process may have removed the file, and not be done with the folder yet.
+        # Another process may have removed the file, but not yet synced the folder.
         to_disk(self.path)
 
     def erase_others(self, open_sums: Collection[bytes]) -> int:
-        """Erase all but the secrets of these sums, and return how many files that were."""
+        """Erase all files but the secrets of these sums; return the number of erased files."""
         others = self.others(open_sums)
-        for other in others:  # drafts of a process that was killed are among them
+        for other in others:  # including drafts of a killed process
             _erase(other)
         to_disk(self.path)
         return len(others)
 
     def others(self, open_sums: Collection[bytes]) -> list[Path]:
-        """Return all files but the secrets of these sums, and what belongs to the folder."""
+        """Return all files other than the secrets of these sums and the folder's own files."""
         kept = {TAG, README} | {self._file(sum_id).name for sum_id in open_sums}
         return [each for each in self.path.iterdir() if each.name not in kept]
 
@@ -183,17 +184,17 @@ class KeyFolder:
 
 
 def birth(path: Path) -> int | None:
-    """Return when a file was made, in ns since 1970; None where the system does not say.
+    """Return the creation time of a file, in ns since 1970; None if the system has none.
 
     The time is statx's `stx_btime`. Writing to the file, renaming it, and changing its owner,
-    permissions or times leave it as it is; a file that was copied or restored has another one.
-    Other systems than Linux have such a time as well, but let programs set it.
+    permissions or times do not change it; a copied or restored file has another one. Systems other
+    than Linux also have a creation time, but let programs set it.
 
     Raises:
         OSError: There is no such file.
     """
     path.lstat()
-    statx = getattr(ctypes.CDLL(None), "statx", None)  # neither macOS nor an old C library has it
+    statx = getattr(ctypes.CDLL(None), "statx", None)  # missing on macOS and in old C libraries
     found = ctypes.create_string_buffer(_SIZE)
     if statx is None or statx(_HERE, os.fsencode(path), _NO_LINK, _BIRTH, found) != 0:
         return None
@@ -203,16 +204,16 @@ def birth(path: Path) -> int | None:
 
 
 def _moment(path: Path) -> int:
-    """Return the moment by which a file is known, in ns.
+    """Return the moment that identifies a file, in ns.
 
-    Where the system does not tell its birth, it is the last change of its content, name, owner,
-    permissions or times: no program can set that either.
+    Without a creation time, it is the last change of the file's content, name, owner, permissions
+    or times (ctime), which programs cannot set either.
     """
     return birth(path) or path.lstat().st_ctime_ns
 
 
 def _erase(path: Path) -> None:
-    # The file may have a second name elsewhere, which must not keep what is in it.
+    # The file may have a second hard link, which must not keep the content.
     with suppress(FileNotFoundError):
         if not path.is_symlink():
             os.truncate(path, 0)

@@ -1,4 +1,4 @@
-"""Leaders that a helper serves, each with a policy of its own, and refusals of what they sent."""
+"""Leaders that a helper serves, each with its own policy, and counts of refused requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from earshot_server.helper.helper import HelperPolicy
 
 
 class Leaders:
-    """Allow list of a helper, in its database; every method raises what that raises.
+    """Allow list of a helper; methods raise the errors of `HelperDatabase`.
 
     Args:
         database: Database of the helper.
@@ -17,7 +17,7 @@ class Leaders:
         self._database = database
 
     def allow(self, policy: HelperPolicy) -> None:
-        """Replace the policy of these leaders."""
+        """Allow the leaders of a policy, or replace their policies."""
         for leader in policy.leaders:
             self._database.change(
                 "INSERT OR REPLACE INTO leaders VALUES (?, ?, ?, ?, ?, ?)",
@@ -30,7 +30,7 @@ class Leaders:
             )
 
     def forbid(self, leader: bytes) -> bool:
-        """Stop serving a leader, open sums included; return whether it was served."""
+        """Stop serving a leader, including its open sums; return whether it was served."""
         return self._database.change("DELETE FROM leaders WHERE identity = ?", leader) > 0
 
     def policies(self) -> list[HelperPolicy]:
@@ -56,7 +56,7 @@ class Leaders:
         return next((each for each in self.policies() if leader in each.leaders), None)
 
     def count_refusal(self, name: str) -> None:
-        """Count a request of a leader that was refused, by the reason's name."""
+        """Count a refused request of a leader, by the reason's name."""
         self._database.change(
             "INSERT INTO refusals VALUES (?, 1) ON CONFLICT DO UPDATE SET count = count + 1", name
         )

@@ -1,4 +1,4 @@
-"""Parts of long lists, kept in files until the request that names the list by its digest."""
+"""Parts of long lists, stored in files until the request for the total."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class ListParts:
     Methods raise `DatabaseUnavailableError` while the disk cannot be read or written.
 
     Args:
-        path: Path of the folder; it is made when the first part comes.
+        path: Path of the folder; it is created with the first part.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def keep(self, part: ListPart, parameters: TwoOperatorParameters) -> None:
-        """Keep a part of a list; it is durable when this returns.
+        """Store a part of a list; it is durable when this returns.
 
-        A first part that differs from the one that is here begins the list anew, and a part that is
-        not full ends it.
+        A first part that differs from the stored one begins the list anew, and a part that is not
+        full ends it.
 
         Args:
-            part: Part of a leader that the sum belongs to.
-            parameters: Parameters of that sum, of whose phones a list may hold one report each.
+            part: Part sent by the leader of the sum.
+            parameters: Parameters of that sum; a list has at most one report for each phone.
 
         Raises:
             WrongListError: With this part, the list would have more reports than that.
@@ -58,7 +58,7 @@ class ListParts:
             replace_file(folder / str(part.number), part.entries, OWNER_ONLY)
 
     def gathered(self, sum_id: bytes) -> bytes:
-        """Return the entries of all parts that came, up to the first that is missing."""
+        """Return the entries of all stored parts, up to the first that is missing."""
         folder = self._folder(sum_id)
         entries = bytearray()
         with named_errors():
@@ -69,11 +69,11 @@ class ListParts:
         return bytes(entries)
 
     def drop(self, sum_id: bytes) -> None:
-        """Drop the parts of a sum's list."""
+        """Delete the parts of a sum's list."""
         shutil.rmtree(self._folder(sum_id), ignore_errors=True)
 
     def drop_others(self, sums: Collection[bytes]) -> None:
-        """Drop the parts of all lists but those of these sums."""
+        """Delete the parts of all lists except those of these sums."""
         kept = {sum_id.hex() for sum_id in sums}
         with named_errors(), suppress(FileNotFoundError):
             for folder in self._path.iterdir():
@@ -85,7 +85,7 @@ class ListParts:
 
 
 def _numbers(folder: Path) -> list[int]:
-    """Return the numbers of the parts in a folder, without drafts that a killed process left."""
+    """Return the numbers of the parts in a folder, ignoring drafts of a killed process."""
     try:
         return [int(each.name) for each in folder.iterdir() if each.name.isdecimal()]
     except FileNotFoundError:

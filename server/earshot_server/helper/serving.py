@@ -39,14 +39,14 @@ class HelperServing:
 
     Attributes:
         data: Folder of the helper.
-        host: Address to listen at; one that other machines reach needs --proxies.
+        host: Address to listen at; an address that other machines reach requires --proxies.
         port: Port to listen at; 0 for any free one.
         workers: Number of web processes.
         threads: Threads of each web process.
-        address_requests_per_minute: Most requests of one address to each worker in a minute.
-        address_connections: Most connections of one address to each worker; no limit behind
+        address_requests_per_minute: Most requests from one address to each worker in a minute.
+        address_connections: Most connections from one address to each worker; no limit behind
             --proxies.
-        proxies: Number of reverse proxies before the helper, whose X-Forwarded-For is believed.
+        proxies: Number of reverse proxies before the helper, whose X-Forwarded-For is trusted.
         log_level: Least severe level that is logged: debug, info, warning, error or critical.
     """
 
@@ -61,11 +61,10 @@ class HelperServing:
     log_level: str = "INFO"
 
     def check(self) -> None:
-        """Check what the types do not express.
+        """Check constraints that the types do not express.
 
         Raises:
-            InvalidInputError: An option makes it impossible to serve; the error says what is
-                possible.
+            InvalidInputError: An option is invalid; the message says what is possible.
         """
         check_ranges(self)
         check_web(self, self.host)
@@ -76,15 +75,14 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
 
     Args:
         serving: Settings.
-        ready: Function that is called with the helper's URL and identity, in hexadecimal, as soon
-            as it listens.
+        ready: Function that is called once the helper listens, with its URL and its identity in
+            hexadecimal.
 
     Raises:
         LocalError: The folder cannot be opened or written, another process serves it, its keys are
-            a copy, the address is in use or not ours, or the web server ends as soon as it has
-            begun.
+            a copy, the address is in use or not ours, or the web server fails at its start.
     """
-    os.umask(0o077)  # everything that our processes create from here on is for us alone
+    os.umask(0o077)  # only we may read the files that our processes create
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -106,7 +104,7 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
 
 
 class _Tidying:
-    """Erases expired data once a minute, even without requests."""
+    """Deletion of expired data once a minute, even without requests."""
 
     def __init__(self, folder: HelperFolder) -> None:
         self._folder = folder
@@ -118,12 +116,12 @@ class _Tidying:
             self._next = now + _TIDY_EVERY
             try:
                 self._folder.tidy(time.time())
-            except DatabaseUnavailableError as error:  # its disk may be full, and have room later
-                _log.error("keys or totals that are over could not be erased: %s", error)
+            except DatabaseUnavailableError as error:  # the disk may be full, for now
+                _log.error("expired keys or totals could not be erased: %s", error)
 
 
 def _app(serving: HelperServing, counts: SharedCounts) -> Flask:
-    """Make one worker's application after the fork, so that no database is shared."""
+    """Create one worker's application after the fork, so that no database is shared."""
     from earshot_server.helper.api import HelperSettings, create_helper_app
 
     return create_helper_app(

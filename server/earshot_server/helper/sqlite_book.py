@@ -17,17 +17,17 @@ from earshot_server.store.database import DatabaseUnavailableError
 KEPT_AFTER = 86_400.0
 """Seconds for which an offer and its total are kept after the time in which lists are answered.
 
-A leader's clock may be an hour off, and one whose answer was lost asks for the same bytes again.
+A leader's clock may be an hour off, and a leader that lost an answer requests it again.
 """
 _log = logging.getLogger(__name__)
 
 
 class KeptByHelper(msgspec.Struct, frozen=True):
-    """Things of one kind that a helper keeps.
+    """Number and age of the records of one kind that a helper keeps.
 
     Attributes:
-        count: Number of them.
-        since: Time of the oldest, in seconds since 1970; None where there are none.
+        count: Number of records.
+        since: Time of the oldest, in seconds since 1970; None without any.
     """
 
     count: int
@@ -35,12 +35,12 @@ class KeptByHelper(msgspec.Struct, frozen=True):
 
 
 class SumCounts(NamedTuple):
-    """Sums of a helper, by what became of them.
+    """Numbers of a helper's sums, by state.
 
     Attributes:
-        open: Sums that wait for their list, and have their key.
+        open: Sums that wait for their list and have their key.
         answered: Sums that have their total.
-        lapsed: Sums that can no longer get one: too late, or their key is gone.
+        lapsed: Sums that cannot get one: too late, the key is gone, or too few reports opened.
     """
 
     open: int
@@ -49,7 +49,7 @@ class SumCounts(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """A sum that may still get its total: when it was offered, and when its key was made."""
+    """Sum that may still get its total: when it was offered, and when its key was created."""
 
     offered: float
     made: int
@@ -58,9 +58,9 @@ class _Open(NamedTuple):
 class SqliteBook(Book):
     """Book on disk, for any number of threads and processes.
 
-    A key is written before its record, and erased after its total is kept; who is killed in
-    between leaves a key too many, never one too few, and `begin` erases it. Methods raise
-    `DatabaseUnavailableError` while the disk cannot be read or written.
+    A key is written before its record, and erased after its total is stored. A process that is
+    killed in between leaves a superfluous key, never a missing one, and `begin` erases it. Methods
+    raise `DatabaseUnavailableError` while the disk cannot be read or written.
 
     Args:
         database: Database of the records.
@@ -72,7 +72,7 @@ class SqliteBook(Book):
         self._keys = keys
 
     def begin(self, now: float) -> None:
-        """Check that the keys are those that were made here, and erase what is used up or late.
+        """Check that the keys are no copies, and erase those that are used or expired.
 
         Args:
             now: Time in seconds since 1970.
@@ -100,7 +100,7 @@ class SqliteBook(Book):
             )
 
     def check(self) -> None:
-        """Check that the database is there and up to date.
+        """Check that the database is readable and its schema up to date.
 
         Raises:
             DatabaseUnavailableError: It is not.
@@ -136,10 +136,10 @@ class SqliteBook(Book):
     def _tidy(self, now: float) -> None:
         erased = self._keys.erase_others(self._open_sums(now))
         if erased:
-            _log.info("keys of sums that are over were erased", extra={"files": erased})
+            _log.info("superfluous keys were erased", extra={"files": erased})
 
     def forget(self, now: float) -> None:
-        """Drop expired offers and totals; their sums stay spent.
+        """Drop expired offers and totals; their sums can still not be offered again.
 
         Args:
             now: Time in seconds since 1970.
@@ -151,12 +151,10 @@ class SqliteBook(Book):
         )
         if dropped:
             self._database.empty_log()
-            _log.info(
-                "offers and totals of sums that are over were dropped", extra={"sums": dropped}
-            )
+            _log.info("expired offers and totals were dropped", extra={"sums": dropped})
 
     def timely_sums(self, now: float) -> frozenset[bytes]:
-        """Return the sums that are not late, whether they have their total or not.
+        """Return the sums whose time for a list is not over, answered or not.
 
         Args:
             now: Time in seconds since 1970.
@@ -175,7 +173,7 @@ class SqliteBook(Book):
         return {sum_id: _Open(*rest) for sum_id, *rest in rows}
 
     def counts(self, now: float) -> SumCounts:
-        """Return how many sums were offered, and what became of them.
+        """Return the numbers of sums by state.
 
         Args:
             now: Time in seconds since 1970.
@@ -187,7 +185,7 @@ class SqliteBook(Book):
         return SumCounts(still, answered, offered - answered - still)
 
     def kept(self, now: float) -> dict[str, KeptByHelper]:
-        """Return what is kept: keys of open sums, totals, and sums that are never offered again.
+        """Return number and age of what is stored: keys of open sums, totals, and all sums.
 
         Args:
             now: Time in seconds since 1970.
@@ -206,7 +204,7 @@ class SqliteBook(Book):
         }
 
     def late_keys(self, now: float) -> int:
-        """Return how many keys there are beside those of open sums: 0 but for a minute.
+        """Return the number of keys not of open sums; nonzero for at most a minute (`tidy`).
 
         Args:
             now: Time in seconds since 1970.
@@ -216,7 +214,7 @@ class SqliteBook(Book):
 
     @override
     def offer(self, sum_id: bytes, record: Record, secret: Secret) -> None:
-        # Others wait meanwhile, so that two offers of one sum do not mix key and record.
+        # The transaction keeps two offers of one sum from mixing key and record.
         with self._database.transaction():
             if self._database.rows("SELECT 1 FROM sums WHERE sum_id = ?", sum_id):
                 raise TakenError(f"sum {sum_id.hex()} has been offered")
@@ -246,8 +244,8 @@ class SqliteBook(Book):
 
     @override
     def answer(self, sum_id: bytes, reports: bytes, total: bytes, now: float) -> None:
-        # The database may have been put back under another process, which then has both files:
-        # the key is what there is one of.
+        # If the database was restored under another process, the two use different files; only the
+        # key folder is the same, so its lock decides.
         with named_errors(), self._keys.alone():
             with self._database.transaction():
                 changed = self._database.change(

@@ -1,15 +1,15 @@
-"""State machine of a phase over a store, without I/O or a clock of its own.
+"""State machine of a phase over a store, without its own I/O or clock.
 
     step ─▸ step ─▸ … ─▸ published
       └──────┴──────┴──▸ failed
 
-The steps are those of the phase's plan; the snapshot of each kind of phase decides what becomes of
-the answers and what is asked next (`phases/learning.py`, `phases/statistics.py`).
+The steps are those of the phase's plan; the snapshot of each kind of phase processes the answers
+and makes the next task (`phases/learning.py`, `phases/statistics.py`).
 
-`task_for` says what a phone is to do, `accept` takes its answer and changes nothing if it raises,
-`advance` closes a step once all have answered or its time is over. A coordinator holds nothing
-that its store does not: any number of processes may have one for the same phase, and each may die
-at any point. `task_for` and `accept` read what concerns one phone; only `advance` reads the phase.
+`task_for` returns a phone's task, `accept` stores its answer and changes nothing if it raises,
+`advance` closes a step once all have answered or its time is over. A coordinator has no state
+besides its store: any number of processes may have one for the same phase, and each may die at any
+point. `task_for` and `accept` read the data of one phone; only `advance` reads the whole phase.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Coordinator:
     """Coordinator of one phase.
 
     Args:
-        store: Store that keeps the phase.
+        store: Store of the phase.
         discovery: Method that finds global centroids; None in a process that closes no step.
         phase: Identifier of the phase.
         leading: Keys by which this process leads sums by two operators; None if it leads none.
-        summation: Summation in place of that of the phase's parameters; for simulations only.
+        summation: Summation instead of the one in the phase's parameters; only for simulations.
         random: Source of bytes for the secure sums' graphs.
     """
 
@@ -101,8 +101,8 @@ class Coordinator:
     ) -> Self:
         """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
 
-        The identifier `phase` is drawn at random by default, and `choices` are those of its labels;
-        the other arguments are those of the class.
+        The identifier `phase` is random by default, and `choices` are those of its labels; the
+        other arguments are those of the class.
 
         Raises:
             InvalidParametersError: A parameter is wrong; the error says which and what would be
@@ -125,7 +125,7 @@ class Coordinator:
         return coordinator
 
     def _summation(self, parameters: Parameters) -> Summation:
-        """Return the summation of a phase, as this process has it."""
+        """Return the summation of a phase, with this process's keys."""
         if self._replaced is not None:
             return self._replaced
         known = SUMMATIONS[parameters.summation]
@@ -147,19 +147,19 @@ class Coordinator:
 
     @property
     def state(self) -> Snapshot:
-        """Snapshot with everything known so far; for reading."""
+        """Snapshot of the present step, not to be changed."""
         return self._read().state
 
     def missing(self) -> set[int]:
-        """Return the phones whose answer to the present step is still awaited."""
+        """Return the phones that have not yet answered the present step."""
         phones = range(self.state.parameters.phones)
         return {phone for phone in phones if not isinstance(self.task_for(phone), Wait | Ending)}
 
     def result(self) -> Outcome:
-        """Return what is published at the end.
+        """Return the published result.
 
         Raises:
-            WrongStateError: The phase has no result, or not yet.
+            WrongStateError: The phase has no result (yet).
         """
         step = self._store.present_step(self._phase)
         ending = decode_task(step.common) if step.over else None
@@ -180,7 +180,7 @@ class Coordinator:
     # ------------------------------------------------------------------------------- tasks
 
     def task_for(self, phone: int) -> Task:
-        """Return what the phone, or the helper by its number, is to do now.
+        """Return the present task of a phone, or of the helper (by its number).
 
         Raises:
             UnexpectedMessageError: The phone is not enrolled in this phase.
@@ -197,10 +197,10 @@ class Coordinator:
     # ----------------------------------------------------------------------------- answers
 
     def accept(self, phone: int, answer: Answer) -> None:
-        """Take one phone's answer and keep it; it is durable when this returns.
+        """Store one phone's answer; it is durable when this returns.
 
-        Repeating the same answer changes nothing and is not an error: its acknowledgement may have
-        been lost.
+        Repeating the same answer changes nothing and is not an error, as its acknowledgement may
+        have been lost.
 
         Args:
             phone: Number of the phone that sent it, as authenticated by the caller.
@@ -208,17 +208,15 @@ class Coordinator:
 
         Raises:
             UnexpectedMessageError: The answer is late, early, for another phase or sum, in the name
-                of another phone, or from a phone that is not enrolled or is out of the sum.
-            RepeatedMessageError: The phone has given another answer to this step.
+                of another phone, or from a phone that is not enrolled or is no longer in the sum.
+            RepeatedMessageError: The phone has already sent another answer to this step.
             MalformedMessageError: Fields contradict the task.
         """
         assignment = self._store.assignment(self._phase, phone)
         step = assignment.step
         task = None if step.over else task_in(assignment, phone)
         if task is None:
-            raise UnexpectedMessageError(
-                f"phone {phone}: nothing is asked of it in the step '{step.name}'"
-            )
+            raise UnexpectedMessageError(f"phone {phone} has no task in the step '{step.name}'")
         if isinstance(task, ReleaseTask):
             task.check_answer(phone, answer)
         else:
@@ -240,26 +238,26 @@ class Coordinator:
     def advance(self, now: float, clock: Callable[[], float] | None = None) -> bool:
         """Close the present step if all have answered or its time is over.
 
-        A step that cannot be closed well (too few phones, nothing found) ends the phase as
-        `FAILED`, with the reason in `state.failure`.
+        If a step fails (too few phones, nothing found), the phase ends as `FAILED`, with the reason
+        in `state.failure`.
 
         Args:
             now: Present time in seconds, on the clock that the phase was started with.
-            clock: Clock of `now`, read when the next step opens, so that closing takes nothing from
-                the phones' time. By default, closing is taken to need no time.
+            clock: Clock of `now`, read when the next step opens, so that the time for closing is
+                not taken from the phones. By default, the next step opens at `now`.
 
         Returns:
             Whether the phase moved on.
 
         Raises:
-            WrongStateError: Another process has meanwhile closed the step.
+            WrongStateError: Another process has closed the step in the meantime.
         """
         step = self._store.present_step(self._phase)
         if not self._is_due(step, now):
             return False
         self._store.close(self._phase, step.number)
         present = self._take_over()
-        # If the store cannot read now, the phase is not at fault: another try reads again.
+        # A failure of the store here does not fail the phase: the next try reads again.
         received: Mapping[int, Answer] = {}
         inputs = 0
         if present.sum is None:
@@ -274,13 +272,12 @@ class Coordinator:
             present.sum = None
         present.number += 1
         present.open(clock() if clock else now)
-        # Only the store holds the snapshot while phones answer.
         keep = present.sum is not None and closed is not None and closed.keeps_answers
         self._store.replace(self._phase, *written(present), keep_answers=keep)
         return True
 
     def check(self) -> None:
-        """Read the phase, so that an obstacle shows before its step is due.
+        """Read the phase, so that an obstacle is detected before its step is due.
 
         Raises:
             NoOperatorKeysError: Its sum is by two operators, and this process has no helper.
@@ -289,12 +286,12 @@ class Coordinator:
             self._read()
 
     def _take_over(self) -> Present:
-        """Return the phase, to be changed: if the change is not kept, it has to be read again."""
+        """Return the phase to be changed, uncached: an unsaved change is never read again."""
         present, self._present = self._read(), None
         return present
 
     def _answers(self) -> Iterator[tuple[int, Answer]]:
-        """Yield the answers to the present step, one by one, then those that were kept for it."""
+        """Yield the answers to the present step, then those kept from the step before."""
         for phone, answer in chain(
             self._store.answers(self._phase), self._store.kept_answers(self._phase)
         ):
@@ -307,12 +304,12 @@ class Coordinator:
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int
     ) -> Aggregator | None:
-        """Take the answers into the phase, move it on, and return the sum then under way.
+        """Process the answers, move the phase on, and return the sum then under way.
 
         Args:
-            present: The phase; its sum, if there is one, has taken its answers.
+            present: The phase; its sum, if any, has accepted its answers.
             received: Answers to a local release.
-            inputs: Number of phones' answers that the sum took, kept ones included.
+            inputs: Number of phones' answers that the sum accepted, including kept ones.
         """
         state, running = present.state, present.sum
         plan = state.parameters.plan()
@@ -345,7 +342,7 @@ class Coordinator:
         return self._sum_of(state, following)
 
     def _sum_of(self, state: Snapshot, step: Step) -> Aggregator | None:
-        """Return the sum that begins with a step; None where the step is a local release."""
+        """Return the sum that begins with a step; None if the step is a local release."""
         part = state.parameters.plan().part(step.part)
         if not isinstance(part, SecureSum):
             return None
@@ -357,13 +354,13 @@ class Coordinator:
 
 
 def _added_up(running: Aggregator, received: Iterable[tuple[int, Answer]]) -> int:
-    """Let a sum take answers, and return how many of phones it took."""
+    """Pass answers to a sum; return the number of phones' answers that it accepted."""
     taken = 0
     for phone, answer in received:
         try:
             running.accept(phone, answer)
         except RemoteError as error:
-            # Each fits its own task, but two together may not, as with a key that is not unique.
+            # Each fits its own task, but two may be in conflict, such as by using the same key.
             _log.warning("an answer is left out: %s", error)
         else:
             taken += phone != HELPER

@@ -1,7 +1,7 @@
-"""Cost of the private steps of a phase to a phone: of each step and of all together, in every unit.
+"""Privacy cost of a phase to a phone: of each step and of all together, in every unit.
 
-Besides the units of ledgers there is that of a replaced phone, whose part is another's: it is twice
-as far from the truth as zeros are, so it costs more, and no budget counts it.
+Besides the units of ledgers there is that of a replaced phone, whose part is exchanged for another
+phone's: its sensitivity is up to twice as large as with zeros, and it counts towards no budget.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from earshot_server.accounting.accountant import Composed, composed_total
 
 
 def expenses(plan: Plan) -> tuple[Expense, ...]:
-    """Return everything that a phase of this plan releases, in every unit."""
+    """Return the cost of everything that a phase of this plan releases, in every unit."""
     return tuple(
         Expense(
             Release(name, unit, cost.epsilon, cost.delta, mechanism.name), mechanism.event(unit)
@@ -26,7 +26,7 @@ def expenses(plan: Plan) -> tuple[Expense, ...]:
 
 
 def step_costs(plan: Plan) -> dict[str, dict[Unit, Cost]]:
-    """Return what each private step of a phase of this plan costs, by its name and unit."""
+    """Return the cost of each private step of this plan, by its name and unit."""
     return {
         name: {unit: mechanism.cost(unit) for unit in Unit}
         for name, mechanism in plan.mechanisms.items()
@@ -34,11 +34,11 @@ def step_costs(plan: Plan) -> dict[str, dict[Unit, Cost]]:
 
 
 def together(plan: Plan, steps: Collection[str] | None = None) -> dict[Unit, Composed]:
-    """Return what private steps of a phase cost together, by unit.
+    """Return the joint cost of private steps of a phase, by unit.
 
     Args:
         plan: Plan of the phase.
-        steps: Names of its private steps that count; all of them by default.
+        steps: Names of the private steps to count; by default all.
     """
     wanted = plan.mechanisms if steps is None else steps
     return composed_total(

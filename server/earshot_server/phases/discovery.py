@@ -1,4 +1,4 @@
-"""Server's part in a discovery phase: cells move to where sound is, and labels get prototypes."""
+"""Server's part in a discovery phase: move cells to where sound is, compute labels' prototypes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from earshot_server.phases.snapshot import Snapshot, Totals
 
 
 def _components(cells: int) -> Hurdle:
-    """Return the test of a cell's sum: noise alone seldom points so far to the cell's place."""
+    """Return the test of a cell's sum, by its component along the cell's position."""
 
     def least(noise: NoiseLaw) -> int:
         return math.ceil(least_clear_component(noise.deviation, cells))
@@ -56,7 +56,7 @@ def _components(cells: int) -> Hurdle:
 
 
 def _prototypes(shape: tuple[int, int], cells: int) -> Hurdle:
-    """Return the test of a label's row: noise alone seldom is as long, or points to a cell.
+    """Return the test of a label's row, by its length and by its component along any cell.
 
     Args:
         shape: Rows and dimensions.
@@ -83,10 +83,10 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     Attributes:
         parameters: Parameters of the phase.
         centroids: Centroids of the cells after the last sum of them; None before the first.
-        moved: Whether the last sum of each cell stood clear of the noise.
+        moved: Whether the last sum of each cell was clear of the noise.
         cell_lengths: Length of each cell's last sum without its noise; empty before the first.
         prototypes: Prototypes of labels; None before their sum.
-        prototype_rows: Label of each prototype, or its choice: an index into `rows_of`.
+        prototype_rows: Label or choice of each prototype, an index into `rows_of`.
         lengths: Length of each prototype's row without its noise.
         name_p_values: P-value of each prototype.
         radius: Largest distance at which a prototype names a sound.
@@ -105,7 +105,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     @override
     @staticmethod
     def expected(parameters: DiscoveryParameters, part: str) -> Expected:
-        """Return the inputs expected: all that a phone heard, or named, is one vote."""
+        """Return the expected inputs, where all that a phone heard or labelled is one vote."""
         cells, labels = parameters.most_cells, len(parameters.labels)
         if part == LABELS:
             rows, dimensions = parameters.rows * parameters.kinds, parameters.dimensions
@@ -119,7 +119,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
                 spread=math.sqrt(labels),
                 hurdle=_prototypes((rows, dimensions), cells),
                 honest="honest phones",
-                provided="if all that a phone labelled has one label, and sounds alike",
+                provided="if all that a phone labelled has one label and sounds the same",
                 enough="give it a prototype",
                 can="get a prototype",
                 remedy="--epsilon",
@@ -143,7 +143,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
 
     @override
     def shape(self, part: str) -> tuple[int, ...]:
-        """Return the shape of an input: a row for each cell that there may be, or each label."""
+        """Return the shape of an input: a row for each possible cell, or for each label's kind."""
         agreed = self.parameters
         if part == LABELS:
             return agreed.rows * agreed.kinds, agreed.label_entries
@@ -151,7 +151,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
 
     @override
     def sum_task(self, part: str, opening: Opening) -> SumPartTask:
-        """Return the task; the first one of the phase has all that is agreed on."""
+        """Return the task; the first one of the phase includes parameters and choices."""
         parts = [each.name for each in self.parameters.plan().parts]
         first = part == parts[0]
         told: dict[str, Any] = {
@@ -169,7 +169,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
 
     @override
     def take_total(self, part: str, total: Totals) -> None:
-        """Move cells to what phones heard in them, then give labels their prototypes."""
+        """Move the cells, or compute the labels' prototypes, from a part's total."""
         noise, last = self.noise(part).deviation, self.cells()
         if part == LABELS:
             found = prototypes(total, noise, last)
@@ -180,7 +180,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             self.prototype_rows = tuple((kept // self.parameters.kinds).tolist())
             self.radius = radius(found, noise, kept)
             return
-        # Further cells are useful only if another sum tells them apart.
+        # Further cells are useful only if another sum follows to separate them.
         more = part != cells(self.parameters.sums)
         most = self.parameters.most_cells if more else 0
         moved, clear = moved_cells(total[: len(last)], noise, last, most)
@@ -189,13 +189,13 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         self.cell_lengths = (*lengths.tolist(), *(0.0,) * (len(moved) - len(last)))
 
     def cells(self) -> npt.NDArray[np.float32]:
-        """Return the centroids of the cells as known so far, float32 (cells, dimensions)."""
+        """Return the present centroids of the cells, float32 (cells, dimensions)."""
         if self.centroids is None:
             return self.parameters.start.centroids()
         return self.centroids.array()
 
     def kinds(self) -> tuple[int, ...]:
-        """Return the kind of sound of each cell: groups of cells by what they have heard."""
+        """Return the kind of sound of each cell: its group of neighbouring cells (`grouped`)."""
         cells = self.cells()
         lengths = np.array(self.cell_lengths or (0.0,) * len(cells))
         groups = grouped(cells, lengths, self.parameters.kinds)
@@ -240,17 +240,17 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         )
 
     def _at_most_all(self, part: str, lengths: tuple[float, ...]) -> tuple[float, ...]:
-        """Return lengths of which none exceeds the number of inputs, each of which adds 1 at most.
+        """Return the lengths, cut off at the number of inputs, each of which adds at most 1.
 
-        What noise adds on average is taken off, but in one phase it may add more.
+        Noise may exceed its mean contribution, which was subtracted.
         """
         inputs = self.inputs.get(part, self.parameters.phones)
         return tuple(min(each, float(inputs)) for each in lengths)
 
     def _turned(self) -> npt.NDArray[np.float64]:
-        """Return the cosine of each cell to where it would be without noise; 1 without a sum.
+        """Return the cosine between each cell with and without noise; 1 without a sum.
 
-        The noise of the sums before is in a cell's last place as well, and is little beside it.
+        The noise of earlier sums in a cell's last position is small in comparison, and ignored.
         """
         lengths = np.array(self.cell_lengths or (0.0,) * len(self.cells())) * GRID
         if not self.parameters.sums:

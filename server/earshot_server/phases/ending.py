@@ -9,20 +9,20 @@ from earshot_server.store.interface import PhaseStore, PresentStep
 
 
 def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
-    """End a phase as failed without reading its snapshot, which may be what is wrong.
+    """End a phase as failed without reading its snapshot, which may be damaged.
 
-    Nothing of the snapshot is left: it may hold this operator's noise of a sum.
+    The snapshot is deleted, as it may contain this operator's noise of a sum.
 
     Args:
-        store: Store that keeps the phase.
+        store: Store of the phase.
         phase: Identifier of the phase.
-        reason: Reason that phones are told.
+        reason: Reason that is sent to phones.
 
     Returns:
         Whether the phase was still under way.
 
     Raises:
-        WrongStateError: Another process has meanwhile closed the step.
+        WrongStateError: Another process has closed the step in the meantime.
     """
     step = store.present_step(phase)
     if step.over:

@@ -1,4 +1,4 @@
-"""Expected inputs of phones to a secure sum, as each kind of phase foretells them."""
+"""Expected inputs of phones to a secure sum, for forecasts of each kind of phase."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from earshot_protocol.privacy.significance import LEVEL
 
 @dataclass(frozen=True)
 class Hurdle:
-    """A test of whether an entry of a sum stands clear of the noise.
+    """Test of whether an entry of a sum is clear of the noise.
 
     Attributes:
         least: Function from the noise on an entry to the least entry that passes.
-        chance: Function from that noise, and an entry before noise, to the chance that it passes,
-            at most.
+        chance: Function from that noise and an entry before noise to a bound on the probability
+            that it passes.
     """
 
     least: Callable[[NoiseLaw], int]
@@ -29,20 +29,20 @@ class Expected:
     """Expected inputs of a sum, for forecasts.
 
     Attributes:
-        shape: Shape of an input; where it is found only later, the largest that may be kept.
+        shape: Shape of an input; if it is known only later, the largest possible one.
         places: Number of environments, cells or labels among which phones share their votes.
-        place: Word for one of these places.
-        votes: Votes that one phone has.
+        place: Noun for one of these places.
+        votes: Number of votes of one phone.
         most: Most votes of one phone for one place.
-        unit: Entry of the sum that one vote makes.
-        spread: Most that all parts of one phone's input add up to, in votes; by default its votes.
-        hurdle: Test by which an entry is not taken for noise.
-        honest: Words for the votes of honest phones, before their number.
-        provided: Condition under which there are as many of these as is said.
-        enough: Words after the number of votes that are needed, for what that many do.
-        can: Words after "can", for what places with enough votes can do.
+        unit: Entry of the sum for one vote.
+        spread: Largest sum of the entries of one phone's input, in votes; by default its votes.
+        hurdle: Test for an entry to be clear of the noise.
+        honest: Wording before the number of honest phones' votes.
+        provided: Condition for this number, as a clause.
+        enough: Wording after the number of votes that are needed.
+        can: Wording after "can", for places with enough votes.
         remedy: Option that reduces the noise.
-        verb: Word for what phones do with a place that has enough votes.
+        verb: Verb for what phones do with a place that has enough votes.
     """
 
     shape: tuple[int, ...]
@@ -62,11 +62,11 @@ class Expected:
 
 
 def counts(looked_at: int, least: float = 0.0) -> Hurdle:
-    """Return the test of a count: noise alone seldom reaches it.
+    """Return the test of a count against noise alone.
 
     Args:
         looked_at: Number of counts; `significance.LEVEL` is for all of them together.
-        least: Least count that is informative, whatever the noise.
+        least: Smallest count that passes, whatever the noise.
     """
     return _hurdle(lambda noise: (noise,), looked_at, math.ceil(least))
 
@@ -74,7 +74,7 @@ def counts(looked_at: int, least: float = 0.0) -> Hurdle:
 def names(looked_at: int) -> Hurdle:
     """Return the test of the votes for a name.
 
-    They must also be clear of a runner-up, which has noise of its own.
+    They must also be clear of the runner-up's, which have their own noise.
 
     Args:
         looked_at: Number of vote counts.
@@ -96,11 +96,11 @@ def _hurdle(
 
 
 def least_clear(laws: Sequence[NoiseLaw], looked_at: int) -> int:
-    """Return the least sum that each of these noises reaches with a chance of at most `LEVEL`.
+    """Return the least sum that each of these noises reaches with probability ≤ `LEVEL`.
 
     Args:
-        laws: Laws of the noise on the sum, and of all else that it has to be clear of.
-        looked_at: Number of sums among which it is found.
+        laws: Laws of the noise on the sum, and of anything else that it has to be clear of.
+        looked_at: Number of sums that are tested together.
     """
 
     def clear(value: int) -> bool:

@@ -1,7 +1,7 @@
-"""Forecast of what a phase will cost and can find, from its parameters alone.
+"""Forecast of a phase's cost and of what it can find, from its parameters alone.
 
-An operator who asks for what default phones refuse, or for votes that drown in their noise, learns
-it here and not after days of gathering. None of this needs a server or a phone.
+It shows before the gathering whether default phones would refuse the phase, and whether the noise
+is too large for its votes. It needs neither a server nor a phone.
 """
 
 from __future__ import annotations
@@ -48,25 +48,24 @@ from earshot_server.phases.present import VISITS_PER_STEP
 CONFIDENCE = 0.95
 _NOBODY = bytes(16)
 PER_RECORDING = (
-    "; what each phone makes private by itself protects its recordings one by one, and not the "
-    "phone: only phones take part whose policy says so (`Policy.per_recording()` in an app, "
-    "`earshot phone --per-recording`)"
+    "; the local route protects single recordings, not phones: only phones take part whose policy "
+    "permits it (`Policy.per_recording()` in an app, `earshot phone --per-recording`)"
 )
 """Warning about phases that cluster on each phone."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
-    """Outlook of the votes for environments: whether they can stand clear of their noise.
+    """Outlook of a sum's votes: whether they can be clear of their noise.
 
     Attributes:
         environments: Places among which the votes are shared: for a vote the most environments that
             are kept, for a histogram or a sum of labels all labels, for a sum over cells all cells.
-        expected: Votes for each place, if the honest phones that stay cast all of theirs and these
-            fall on all places alike.
-        needed: Fewest votes that are not taken for noise (`Expected.hurdle`).
-        clear: Most places among which the votes may fall so that each stands clear.
-        chance: Largest chance that noise lifts any place so that it stands clear, if no phone
-            vanishes, whatever they hear; 1 where votes alone can do it.
+        expected: Votes for each place, if the honest phones that stay cast all their votes, equally
+            for all places.
+        needed: Fewest votes that are clear of the noise (`Expected.hurdle`).
+        clear: Most places that can share the votes equally and all be clear.
+        chance: Bound on the probability that any place is clear by noise, if no phone drops out,
+            whatever phones hear; 1 if votes alone can be clear.
     """
 
     environments: int
@@ -83,12 +82,12 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
         part: Name of the part of the plan.
         neighbours: Neighbours k of each phone; None in a sum by two operators.
         threshold: Threshold t of shares; None in a sum by two operators.
-        entries: Numbers in an input; a vote on candidates that are found only later is taken to
-            have as many of them as are kept.
+        entries: Number of entries of an input; for a vote on candidates that are found only later,
+            the largest possible one.
         deviation: Standard deviation of the noise on an entry, in votes, if all phones stay.
-        radius: Bound that this noise does not exceed in 95 of 100 cases, in votes.
+        radius: Bound on this noise that holds in 95 of 100 cases, in votes.
         bytes_up: Bytes that one phone sends.
-        outlook: Outlook of the votes; None for a kind of phase of which nothing is known here.
+        outlook: Outlook of the votes; None for a kind of phase without expected inputs.
     """
 
     part: str
@@ -102,29 +101,29 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Refusal by a default phone: the rule, and the value with what would be accepted."""
+    """Refusal by a default phone: the rule, and the value with the accepted range."""
 
     rule: str
     reason: str
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """Forecast of what a phase will cost and can find.
+    """Forecast of a phase's cost and of what it can find.
 
     Attributes:
-        phones: Phones n that are wanted.
-        honest_survivors: Phones that are counted on to stay, and whose votes are honest.
+        phones: Number n of wanted phones.
+        honest_survivors: Number of phones that are assumed to stay and to vote honestly.
         privacy: Privacy that each phone spends, per step and unit.
         total: Cost of all steps together, per unit of ledgers.
-        together: Cost of all steps together, per unit, including what a replaced phone pays.
+        together: Cost of all steps together, per unit, including `Unit.REPLACED_PHONE`.
         sums: Forecasts of the secure sums.
         bytes_up: Bytes that one phone sends in all answers, without HTTP.
         steps: Number of steps in which phones answer.
-        earliest_seconds: Seconds after which it ends at the earliest: all phones join at once, none
-            vanishes, and each comes as often as it is told to.
-        latest_seconds: Seconds after which it ends at the latest.
-        helper_seconds: Seconds of these for which it waits at most for a helper that is away; 0
-            where phones alone are asked.
+        earliest_seconds: Earliest end, in seconds: all phones join immediately, none drops out, and
+            each visits as often as the server's tasks say.
+        latest_seconds: Latest end, in seconds.
+        helper_seconds: Part of `latest_seconds` spent waiting for an absent helper; 0 if only
+            phones are asked.
         refusals: Refusals of a phone with the default policy; empty if it accepts the phase.
     """
 
@@ -143,11 +142,11 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def forecast(asked: StartPhase) -> Forecast:
-    """Return what the phase will cost and can find.
+    """Return the forecast of a phase.
 
     Raises:
-        InvalidParametersError: No such phase can run; the error says which value is wrong and what
-            would be accepted.
+        InvalidParametersError: No such phase can run; the message names the wrong value and the
+            accepted ones.
     """
     check_possible(asked)
     parameters = asked.parameters
@@ -178,10 +177,10 @@ def forecast(asked: StartPhase) -> Forecast:
 
 
 def check_possible(asked: StartPhase) -> None:
-    """Refuse a phase that no phone could take part in, whatever its policy.
+    """Check that a phase can run with phones of some policy.
 
     Raises:
-        InvalidParametersError: A value is wrong; the error says which and what would be accepted.
+        InvalidParametersError: A value is wrong; the message names it and the accepted ones.
     """
     asked.check_name()
     for parameters in _crowds(asked):
@@ -197,7 +196,7 @@ def check_possible(asked: StartPhase) -> None:
 def refusals(asked: StartPhase) -> tuple[Refusal, ...]:
     """Return all reasons why a default phone refuses the phase, each rule once.
 
-    They are sought for the phones that are wanted, and for the fewest with which the phase begins.
+    Both the wanted number of phones and the least one are checked.
     """
     found: dict[str, Refusal] = {}
     for parameters in _crowds(asked):
@@ -217,13 +216,13 @@ def _is_local(parameters: Parameters) -> bool:
 
 
 def _crowds(asked: StartPhase) -> tuple[Parameters, ...]:
-    """Return the parameters with the phones wanted, and with the fewest that are enough."""
+    """Return the parameters with the wanted number of phones, and with the least one."""
     least = msgspec.structs.replace(asked.parameters, phones=asked.least())
     return (asked.parameters,) if least == asked.parameters else (asked.parameters, least)
 
 
 def expected(parameters: Parameters, part: str) -> Expected | None:
-    """Return the inputs expected in a sum of this phase, as its kind foretells them."""
+    """Return the expected inputs of a sum of this phase; None if its kind does not know them."""
     return KINDS[type(parameters)].expected(parameters, part)
 
 
@@ -251,7 +250,7 @@ def last_forecast(parameters: Parameters) -> SumForecast:
 
 
 def outlook(parameters: Parameters, part: SecureSum) -> Outlook | None:
-    """Return the outlook of a sum's votes; None where nothing is known of its inputs."""
+    """Return the outlook of a sum's votes; None without expected inputs."""
     inputs = expected(parameters, part.name)
     if inputs is None:
         return None
@@ -269,11 +268,11 @@ def outlook(parameters: Parameters, part: SecureSum) -> Outlook | None:
 
 
 def _luck(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> float:
-    """Bound the chance that any place stands clear though all votes together do not suffice.
+    """Bound the probability that any place is clear though all votes together do not suffice.
 
-    The chance f(c) that an entry with c votes does is convex up to the entry that is needed, so
-    f(c) ≤ f(0) + (f(M) − f(0)) · c/M for the most that an entry can get, M: one phone's most from
-    every phone. Over all entries, f(0) adds up to `LEVEL` at most, and c to a multiple of M.
+    The probability f(c) that an entry with c votes is clear is convex up to the needed entry, so
+    f(c) ≤ f(0) + (f(M) − f(0)) · c/M for the largest possible entry M, where every phone casts its
+    most votes. Over all entries, f(0) adds up to at most `LEVEL`, and c to a multiple of M.
     """
     most = parameters.phones * inputs.most
     spread = inputs.votes / inputs.most if inputs.spread is None else inputs.spread
@@ -282,7 +281,7 @@ def _luck(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> float:
 
 
 def sum_bytes(chosen: AnySumParameters) -> int:
-    """Return the bytes one phone sends in all rounds of a sum, if as many vanish as may."""
+    """Return the bytes one phone sends in all rounds of a sum, at the largest dropout."""
     sender, vector = chosen.phones - 1, bytes(packed_bytes(chosen))
     if isinstance(chosen, TwoOperatorParameters):
         report = PhoneReport(
@@ -315,6 +314,6 @@ def sum_bytes(chosen: AnySumParameters) -> int:
 
 
 def release_bytes(parameters: Parameters) -> int:
-    """Return the bytes that one phone publishes; 0 where nothing is known of it here."""
+    """Return the bytes that one phone publishes in a local release; 0 without an example."""
     answer = KINDS[type(parameters)].expected_answer(parameters)
     return 0 if answer is None else len(encode(answer))

@@ -1,4 +1,4 @@
-"""The server's list of all kinds of phase."""
+"""Registry of all kinds of phase on the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: dict[type[Parameters], type[Snapshot]] = {
     LabellingParameters: LabellingPhase,
     StatisticsParameters: StatisticsPhase,
 }
-"""Type of parameters → type of snapshot: what the server knows of such a phase, and does in it."""
+"""Type of parameters → type of snapshot, which implements the server's part in such a phase."""
 
 
 class _Header(msgspec.Struct):
@@ -31,17 +31,17 @@ class _Header(msgspec.Struct):
 
 
 _PAIR = b"\x92"
-"""First byte of two objects in MessagePack: a snapshot, and the sum under way."""
+"""First byte of an array of two objects in MessagePack: a snapshot, and the sum under way."""
 
 
 def encode_snapshot(state: Snapshot, running: Aggregator | None) -> Saved:
-    """Encode a snapshot with its sum; a large sum is written once, to where it stays."""
+    """Encode a snapshot with its sum, without copying a large sum."""
     encoded = msgspec.msgpack.encode(state)
     return running.save(_PAIR + encoded) if running else encoded
 
 
 def decode_snapshot(saved: Saved) -> tuple[Snapshot, Saved]:
-    """Decode a snapshot, of any kind of phase, and its sum; empty if there is none."""
+    """Decode a snapshot of any kind of phase, and its encoded sum; empty if there is none."""
     state: Saved = saved
     running: Saved = b""
     if bytes(saved[:1]) == _PAIR:

@@ -43,9 +43,9 @@ class LabellingPhase(Snapshot, kw_only=True):
     @override
     @staticmethod
     def expected(parameters: LabellingParameters, part: str) -> Expected:
-        """Return the inputs expected: every phone has a vote on every sample."""
+        """Return the expected inputs: every phone has a vote on every sample."""
         samples, labels = parameters.samples.rows, len(parameters.labels)
-        known = "if every phone knows every sample and answers alike"
+        known = "if every phone knows every sample and all give the same answers"
         if part == VOTES:
             return Expected(
                 shape=(samples, labels),
@@ -90,13 +90,13 @@ class LabellingPhase(Snapshot, kw_only=True):
 
     @override
     def take_total(self, part: str, total: Totals) -> None:
-        """Keep the votes, from which labels are proposed, then the agreement with them."""
+        """Store the votes, from which labels are proposed, or the agreement with these."""
         if part == VOTES:
             self.label_votes = tuple(map(tuple, total.tolist()))
             return
         self.agreement = tuple(total[:, 0].tolist())
-        # Operators add discrete Gaussian noise. As much Skellam noise has the heavier tails, so no
-        # p-value is too small.
+        # Operators add discrete Gaussian noise. Skellam noise of equal variance has heavier tails,
+        # so no p-value is too small.
         votes, check = (SkellamNoise(self.noise(each).deviation ** 2) for each in (VOTES, part))
         self.name_p_values = answer_p_values(self.label_votes, self.agreement, votes, check)
 
@@ -126,14 +126,14 @@ class LabellingPhase(Snapshot, kw_only=True):
 def usual_threshold(parameters: LabellingParameters) -> float:
     """Return the default number of phones that must agree: more than noise alone reaches.
 
-    Noise alone would reach it for any of the samples with a chance of at most `LEVEL`. It is not a
-    majority; p-values say whether a label has more votes than the runner-up.
+    Noise alone reaches it for any of the samples with probability at most `LEVEL`. It is not a
+    majority; p-values show whether a label has more votes than the runner-up.
 
     Args:
         parameters: Parameters of the phase, with any threshold.
 
     Returns:
-        Threshold T, in votes; never more than there are.
+        Threshold T, in votes; at most their number.
     """
     parameters.check()
     part = parameters.plan().part(CHECK)

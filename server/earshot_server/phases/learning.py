@@ -32,7 +32,7 @@ from earshot_server.phases.snapshot import Snapshot, Totals
 
 
 def most_candidates(parameters: PhaseParameters) -> int:
-    """Return how many global centroids a crowd like this may be asked to vote on."""
+    """Return the largest number of global centroids that such a crowd votes on."""
     return Optics().allowed(parameters.phones * parameters.top_local_centroids)
 
 
@@ -41,14 +41,15 @@ class LearningPhase(Snapshot, kw_only=True):
 
     Attributes:
         parameters: Parameters of the phase.
-        local: Union of the centroids that phones published, float32.
-        clusters: Global centroid of each of its rows; -1 for none.
+        local: Union of the centroids that phones published, float32, little-endian.
+        clusters: Index of each of its rows' global centroid; negative for none
+            (`FoundCentroids.clusters`).
         centroids: Global centroids.
         centroid_votes: Votes for each global centroid.
-        top: Global centroids that the first vote kept.
-        label_votes: Votes for each centroid that was kept, by label.
-        labels: Label of each centroid that was kept; -1 where none stands clear of the noise.
-        centroid_p_values: P-values of the centroids that were kept.
+        top: Indices of the global centroids that the first vote kept.
+        label_votes: Votes for each kept centroid, by label.
+        labels: Label of each kept centroid; -1 if none is clear of the noise.
+        centroid_p_values: P-values of the kept centroids.
         name_p_values: P-values of their labels.
     """
 
@@ -66,7 +67,7 @@ class LearningPhase(Snapshot, kw_only=True):
     @override
     @staticmethod
     def expected(parameters: PhaseParameters, part: str) -> Expected:
-        """Return the inputs expected: the most candidates that such a crowd gives."""
+        """Return the expected inputs, with the most candidates that such a crowd can have."""
         kept, labels = parameters.top_global_centroids, len(parameters.labels)
         if part == LABEL_VOTE:
             shape, votes, hurdle = (kept, labels), parameters.label_votes, names(kept * labels)
@@ -77,7 +78,7 @@ class LearningPhase(Snapshot, kw_only=True):
     @override
     @staticmethod
     def expected_answer(parameters: PhaseParameters) -> LocalCentroids:
-        """Return an answer of k* centroids."""
+        """Return an example of an answer: k* centroids."""
         rows, columns = parameters.top_local_centroids, parameters.dimensions
         centroids = Matrix.of(np.zeros((rows, columns), dtype=np.float32))
         return LocalCentroids(phase=bytes(16), sender=parameters.phones - 1, centroids=centroids)
@@ -102,7 +103,7 @@ class LearningPhase(Snapshot, kw_only=True):
     def take_answers(
         self, part: str, answers: Mapping[int, LocalCentroids], discovery: CentroidDiscovery
     ) -> None:
-        """Cluster what phones published (step 6 of Algorithm 1)."""
+        """Cluster the published centroids (step 6 of Algorithm 1)."""
         points = np.concatenate([answers[phone].centroids.array() for phone in sorted(answers)])
         self.local = points.astype("<f4").tobytes()
         discovered = discovery.discover(points, self.parameters.geometry)
@@ -111,9 +112,9 @@ class LearningPhase(Snapshot, kw_only=True):
 
     @override
     def take_total(self, part: str, total: Totals) -> None:
-        """Keep the best centroids (steps 9 and 10), then label them (steps 13 and 14).
+        """Keep the best centroids (steps 9 and 10), or label them (steps 13 and 14).
 
-        Unlike in the thesis, a label that noise may have chosen does not count.
+        Unlike in the thesis, a label that is not clear of the noise is dropped.
         """
         noise = self.noise(part)
         if part == LABEL_VOTE:
@@ -127,9 +128,9 @@ class LearningPhase(Snapshot, kw_only=True):
             self.centroid_p_values = count_p_values(total[list(self.top)], noise, len(total))
 
     def _kept(self, total: Totals, noise: NoiseLaw) -> npt.NDArray[np.int64]:
-        """Return the candidates with the most votes; where more are clear of noise than fit, merge.
+        """Return the candidates with the most votes; if too many are clear, merge neighbours.
 
-        Unlike in the thesis, an environment that was found in two parts takes one place.
+        Unlike in the thesis, an environment that was found in two parts is kept once.
         """
         most = min(self.parameters.top_global_centroids, len(total))
         clear = np.flatnonzero(are_clear(count_p_values(total, noise), len(total)))
@@ -154,13 +155,13 @@ class LearningPhase(Snapshot, kw_only=True):
         )
 
     def local_centroids(self) -> npt.NDArray[np.float32] | None:
-        """Return what phones published, float32 (points, dimensions); None before discovery."""
+        """Return the published centroids, float32 (points, dimensions); None before discovery."""
         if not self.local:
             return None
         return np.frombuffer(self.local, dtype="<f4").reshape(-1, self.parameters.dimensions)
 
     def candidates(self) -> Matrix:
-        """Return the centroids that are voted on or published: all of them, then the top ones.
+        """Return the centroids that are voted on or published: all, or once known the top ones.
 
         Raises:
             WrongStateError: No centroids have been found yet.

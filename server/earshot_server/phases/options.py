@@ -1,4 +1,4 @@
-"""Options of phases, each said once: commands, forms and simulations make parameters of them."""
+"""Options of phases, from which commands, forms and simulations make parameters."""
 
 import enum
 from collections.abc import Callable, Collection, Mapping
@@ -22,11 +22,11 @@ from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Matrix
 from earshot_server.phases.labelling import usual_threshold
 
-# Without `annotations` from the future: the command line reads the types of classes that inherit
-# from these in other modules, where their names are not known.
+# Without `from __future__ import annotations`: the command line evaluates the types in other
+# modules, whose classes inherit from these, and where their names are not defined.
 
 NO_OPTION = Parameter(parse=False)
-"""Marks a field that the command line reads in another form."""
+"""Marker of a field that is no option of the command line."""
 
 P = TypeVar("P", bound=Parameters)
 
@@ -41,7 +41,7 @@ class Discovery(enum.StrEnum):
 
 
 class _Crowd:
-    """Options that every phase has besides its route's."""
+    """Options that every phase has, for type checkers."""
 
     phones: int
     delta: float
@@ -56,10 +56,11 @@ class CellOptions(_Crowd):
         label_share: Share of ε (in ρ of zero-concentrated privacy) that the sum of labels gets:
             above 0, below 1.
         kinds: Kinds of sound by which the rows of labels are split, so that a label of several
-            kinds gets several prototypes; 1 leaves rows whole.
-        cells: Start centroids of a discovery by secure sums; by default 20, or 40 where crowd and ε
+            kinds gets several prototypes; 1 for no split.
+        cells: Start centroids of a discovery by secure sums; by default 20, or 40 if crowd and ε
             allow.
-        most_cells: Most cells that the start centroids may grow to (k); by default 40.
+        most_cells: Most cells that the start centroids may grow to (k); by default 40, or --cells
+            if that is more.
     """
 
     sums: int = discovery_budget.SUMS
@@ -83,11 +84,11 @@ class CellOptions(_Crowd):
             epsilon: Budget ε of the whole phase.
             start: Function that returns this many start centroids.
             unit: Unit in which the phase costs ε.
-            noise: Noise multiplier of all sums; by default the least with which they cost ε.
+            noise: Noise multiplier of all sums; by default the smallest that keeps to ε.
             known: Fields of the parameters that are not options.
 
         Raises:
-            EarshotError: An option is wrong; the message says which, and what would be accepted.
+            EarshotError: An option is wrong; the message names it and the accepted values.
         """
         counts = discovery_budget.cell_counts(
             self.phones, epsilon, self.delta, self.cells, self.most_cells
@@ -111,8 +112,8 @@ class CentroidOptions:
             (g*).
         selection_method: With --discovery local: method by which a phone chooses the centroids that
             it publishes.
-        clustering_runs: With --discovery local: clusterings of a phone, on average, of which it
-            keeps the best.
+        clustering_runs: With --discovery local: average number of a phone's clusterings, of which
+            it keeps the best.
         centroid_votes: With --discovery local: ones in a ballot of the first vote.
         label_votes: With --discovery local: ones in a ballot of the second vote; by default one per
             kept centroid.
@@ -132,7 +133,7 @@ class CentroidOptions:
         """Return the parameters of a phase on the local route.
 
         Args:
-            epsilon: Budget ε of the whole phase; None for that of each step in `known`.
+            epsilon: Budget ε of the whole phase; None to use the budget of each step in `known`.
             unit: Unit in which the phase costs ε.
             known: Fields of the parameters that are not options.
 
@@ -152,12 +153,12 @@ class VoteOptions(_Crowd):
     """Options of votes for the labels of samples.
 
     Attributes:
-        check_share: Share of ε (in ρ of zero-concentrated privacy) that asking who agrees on a
-            sample's label gets: above 0, below 1.
+        check_share: Share of ε (in ρ of zero-concentrated privacy) of the sum that counts how many
+            agree on a sample's label: above 0, below 1.
         threshold: Phones that must agree on a sample's answer (T), noise included; by default, more
             than noise alone produces.
-        largest_weight: Most votes for a sample's label that a phone may make of its one, where its
-            own budget holds them (W).
+        largest_weight: Largest weight of a phone's vote for a sample's label, if its own budget
+            covers it (W).
     """
 
     check_share: float = labelling_budget.CHECK_SHARE
@@ -198,20 +199,20 @@ class PhaseOptions(CellOptions):
     """Options of a phase that finds environments, whether it is proposed or started.
 
     Attributes:
-        phones: Phones that are wanted.
+        phones: Number of phones.
         epsilon: Budget ε of the whole phase, per phone; by default 2. With --discovery local: per
-            recording, by default what the usual budget of each step costs.
+            recording, by default the cost of the steps' default budgets.
         delta: Value of δ for the phase.
         discovery: Way of finding environments: secure-sum, the default, protects phones; local, the
             thesis's, protects recordings, and no phone takes part by default.
         recordings: With --discovery local: recordings of a phone, on average; a public number.
         labels: Classes of environments.
-        dropout: Largest fraction of phones that may vanish (ρ).
+        dropout: Largest fraction of phones that may drop out (ρ).
         corrupted: Fraction of phones that an adversary may control (γ).
-        finer: Give each choice of a poll a prototype of its own, besides its label.
+        finer: Give each choice of a poll its own prototype, in addition to its label's.
         choices: Choices of each label that polls offer; by default the labels themselves.
-        summation: Summation of phones' inputs: bell, by the phones' masks, or two-operators, by
-            this server and its helper.
+        summation: Summation of phones' inputs: bell, by the phones' masks; two-operators, by this
+            server and its helper; two-operators-proved, likewise with proved ballots.
     """
 
     phones: int
@@ -242,16 +243,16 @@ class PhaseOptions(CellOptions):
             unit: Unit in which the phase costs ε.
 
         Raises:
-            EarshotError: An option is wrong; the message says which, and what would be accepted.
+            EarshotError: An option is wrong; the message names it and the accepted values.
         """
         known = {"encoder": encoder, "rows": self._rows()}
         return self.cell_parameters(self.phone_epsilon, start, unit, **known)
 
     def _rows(self) -> int:
-        """Return the rows of the sum of labels, before they are split by kinds.
+        """Return the number of rows of the sum of labels, before they are split by kinds.
 
         Raises:
-            InvalidParametersError: Choices are to have prototypes, and the labels have no choices.
+            InvalidParametersError: `finer` is true, but the labels have no choices.
         """
         labels = len(self.labels)
         if not self.finer:
@@ -268,15 +269,16 @@ def of_encoder(encoder: EncoderFile, dimensions: int | None = None) -> Callable[
     """Return a function that returns start centroids of an encoder.
 
     Args:
-        encoder: Encoder that has start centroids.
-        dimensions: Dimensions in which sound is sorted; by default the recommended ones.
+        encoder: Encoder with start centroids.
+        dimensions: Number of dimensions in which sound is clustered; by default the recommended
+            one.
     """
     chosen = discovery_budget.DIMENSIONS if dimensions is None else dimensions
     return lambda count: CentroidSet.of(encoder.start_centroids(chosen, count))
 
 
 def made(parameters: type[P], options: object, **known: Any) -> P:
-    """Return parameters of a kind: each field as it is known, or from the option of its name."""
+    """Return parameters of a kind, each field from `known` or from the option of its name."""
     values = {**vars(options), **known}
     return parameters(
         **{name: values[name] for name in parameters.__struct_fields__ if name in values}
@@ -289,7 +291,7 @@ def names(options: type[Any]) -> frozenset[str]:
 
 
 def given(options: Any, usual: Any) -> frozenset[str]:
-    """Return the names of the options that are not the usual ones."""
+    """Return the names of the options whose values are not the usual ones."""
     return frozenset(
         name for name in names(type(options)) if getattr(options, name) != getattr(usual, name)
     )
@@ -298,16 +300,16 @@ def given(options: Any, usual: Any) -> frozenset[str]:
 def refuse_others(
     given: Collection[str], kind: str, own: Mapping[str, Collection[str]], *used: str
 ) -> None:
-    """Refuse options of kinds of phase that are not asked for.
+    """Check that no option of another kind of phase is given.
 
     Args:
         given: Names of the options that are given.
-        kind: Kind that is asked for, as people write it.
-        own: Names of the options that each kind alone has, or some kinds.
-        used: Keys of `own` that are asked for; by default `kind`.
+        kind: Chosen kind, as users write it.
+        own: Names of the options that only some kinds have, by kind.
+        used: Chosen keys of `own`; by default `kind`.
 
     Raises:
-        InvalidInputError: An option belongs to others; the message names it and them.
+        InvalidInputError: An option belongs to other kinds; the message names it and them.
     """
     every = frozenset[str]().union(*own.values())
     others = every.intersection(given).difference(*(own[each] for each in used or (kind,)))
@@ -320,5 +322,5 @@ def refuse_others(
 
 
 def spelled(name: str) -> str:
-    """Return the option of a name, as people type it."""
+    """Return the option of a field, as users type it."""
     return "--from" if name == "since" else f"--{name.replace('_', '-')}"

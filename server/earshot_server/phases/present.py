@@ -1,4 +1,4 @@
-"""Present step of a phase as a store keeps it, and a phone's task in it."""
+"""Present step of a phase in the form that stores keep, and a phone's task in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from earshot_server.phases.snapshot import Snapshot
 from earshot_server.store.interface import Assignment, PresentStep
 
 VISITS_PER_STEP = 10
-"""Times per step that a waiting phone asks whether the next one is open."""
+"""Number of times per step that a waiting phone asks for a task."""
 
 
 @dataclass
@@ -32,15 +32,16 @@ class Present:
     sum: Aggregator | None
 
     def open(self, now: float) -> None:
-        """Set the end of the present step, which opens now."""
+        """Set the deadline of the present step, which opens now."""
         seconds = self.state.parameters.step_seconds
         self.state.deadline = self.sum.deadline(now, seconds) if self.sum else now + seconds
 
 
 def written(present: Present) -> tuple[Saved, PresentStep, Iterable[tuple[int, bytes]]]:
-    """Return what a store keeps of a phase: snapshot, present step, and tasks of single phones.
+    """Return the stored form of a phase: snapshot, present step, and tasks of single phones.
 
-    The sum moves into them and is no longer in `present`, so that a large one is never held twice.
+    The sum is moved into them and removed from `present`, so that a large one is never in memory
+    twice.
     """
     state, running = present.state, present.sum
     step = state.parameters.plan().step(state.step)
@@ -64,14 +65,14 @@ def written(present: Present) -> tuple[Saved, PresentStep, Iterable[tuple[int, b
         over=step is None,
         wait=state.parameters.step_seconds / VISITS_PER_STEP,
     )
-    # Tasks are handed over by now, so that their content is not saved once more.
+    # After `tasks`, which moves their content out of the sum, so that it is not saved twice.
     snapshot = encode_snapshot(state, running)
     present.sum = None
     return snapshot, written, tasks
 
 
 def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> PartTask:
-    """Return the task that begins a part: the same for all phones except for their number."""
+    """Return the task that begins a part; it is the same for all phones except their number."""
     if running is None:
         return state.release_task(step.part)
     opening = running.task_for(0)
@@ -81,7 +82,7 @@ def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> Part
 
 
 def task_in(assignment: Assignment, phone: int) -> Task | None:
-    """Return the task of a party in a step that is not over, answered or not; None without one.
+    """Return the task of a phone or the helper in an open step, answered or not; None without one.
 
     Raises:
         UnexpectedMessageError: The phone is not enrolled in this phase.
@@ -106,14 +107,14 @@ def sum_task(task: Task) -> SumTask:
     raise WrongStateError(f"a store holds {type(task).__name__} as a task")
 
 
-# All phones of a step are asked the same, so it is decoded once.
+# All phones of a step have the same task, which is decoded once.
 @functools.lru_cache(maxsize=4)
 def _common(encoded: bytes) -> Task:
     return decode_task(encoded)
 
 
 class _Crowd(msgspec.Struct):
-    """Crowd of a sum, as the parameters of every summation state it."""
+    """Number of phones of a sum, which the parameters of every summation contain."""
 
     phones: int
 

@@ -1,6 +1,6 @@
-"""Parameters that fit a privacy budget, and what they achieve: `earshot budget`.
+"""Parameters that fit a privacy budget, and what they achieve, for `earshot budget`.
 
-None of this needs a server or a phone.
+This needs neither a server nor a phone.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _Route = DiscoveryParameters | PhaseParameters
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
-    """Cost of the phase in one unit, at the δ that was asked for.
+    """Cost of the phase in one unit, at the given δ.
 
     Attributes:
-        epsilon: Cost ε of one phase; None where nothing holds.
-        yearly_epsilon: Cost ε of a year of such phases, at the same δ; None where nothing holds.
+        epsilon: Cost ε of one phase; None if no ε holds.
+        yearly_epsilon: Cost ε of a year of such phases, at the same δ; None if no ε holds.
     """
 
     epsilon: float | None
@@ -58,11 +58,9 @@ class StepShare(msgspec.Struct, frozen=True, kw_only=True):
         step: Name of the step.
         setting: Setting that determines its noise: a noise multiplier, or ε.
         value: Value of that setting.
-        epsilon: Cost ε of the step by itself, in the unit that was asked for; None where nothing
-            holds.
-        deviation: Standard deviation of the noise on an entry of a sum, when no more phones stay
-            than are counted on, over the most that one phone adds to it; None where phones release
-            on their own.
+        epsilon: Cost ε of the step by itself, in the given unit; None if no ε holds.
+        deviation: Standard deviation of the noise on an entry of a sum, if only the assumed number
+            of phones stay, relative to one phone's largest entry; None for local releases.
     """
 
     step: str
@@ -73,16 +71,16 @@ class StepShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """Split of a budget, and what it buys.
+    """Split of a budget, and what it achieves.
 
     Attributes:
         steps: Private steps, and their shares.
         prices: Prices by unit.
-        phases_a_year: Phases that the yearly ε is for.
-        needed: Phones that must have heard an environment, and nothing else, so that it stands
-            clear of the noise; by secure sums, labelled it, and it must sound alike. None where
-            that is more phones than there are.
-        environments: Most environments that the phones counted on can share evenly, each of them
+        phases_a_year: Number of phases in the yearly ε.
+        needed: Phones that must have heard an environment, and nothing else, so that it is clear of
+            the noise; by secure sums, that must have labelled it, with recordings that sound the
+            same. None if that is more than the honest phones that stay.
+        environments: Most environments (labels) that these phones can share equally, each of them
             clear of the noise.
         yearly_phases: Phases like this that a phone with the default policy takes part in within a
             year; at most 1,000 are counted.
@@ -103,7 +101,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 def proposed(
     asked: PhaseOptions, unit: Unit = Unit.PHONE, *, any_delta: bool = False
 ) -> tuple[Parameters, Proposal]:
-    """Return the parameters of such a phase, and what they buy.
+    """Return the parameters of such a phase, and what they achieve.
 
     Args:
         asked: Options of the phase.
@@ -111,8 +109,8 @@ def proposed(
         any_delta: Accept a δ of 1/phones or more.
 
     Raises:
-        InvalidParametersError: A value is out of range, or no such phase can run; the error says
-            which and what would be accepted.
+        InvalidParametersError: A value is out of range, or no such phase can run; the message names
+            the value and the accepted ones.
     """
     checks.whole("phones", asked.phones, 3)
     if asked.epsilon is not None:
@@ -143,7 +141,7 @@ def proposed(
 
 def _parameters(asked: PhaseOptions, unit: Unit) -> _Route:
     if asked.discovery is not Discovery.LOCAL:
-        # No statement made here depends on where the start centroids are.
+        # The proposal does not depend on the positions of the start centroids.
         return asked.discovery_parameters(DEFAULT_ENCODER, _anywhere, unit)
     known = {
         "encoder": DEFAULT_ENCODER,
@@ -171,7 +169,7 @@ def _price(parameters: Parameters, unit: Unit, delta: float) -> Price:
 
 
 def _most_phases(parameters: Parameters, span: Span) -> int:
-    """Return how many such phases fit into the default budgets of this span."""
+    """Return how many such phases fit into the default budgets of a year or a life."""
     limits = Limits()
     fitting = (
         functools.partial(
@@ -183,7 +181,7 @@ def _most_phases(parameters: Parameters, span: Span) -> int:
         for budget in BUDGETS
         if budget.span is span
     )
-    # The first count that does not fit, less one.
+    # The index of the first count that does not fit is the largest count that does.
     most = range(1, _MOST_COUNTED + 1)
     return min(bisect.bisect_left(most, True, key=lambda n: not fits(n)) for fits in fitting)
 
@@ -217,13 +215,13 @@ def _steps(parameters: Parameters, unit: Unit, delta: float) -> tuple[StepShare,
 
 
 def _phones_needed(parameters: _Route) -> int:
-    """Return how many phones must spend their whole vote on one environment to clear the noise."""
+    """Return how many phones must give their whole vote to one environment to clear the noise."""
     mechanisms = parameters.plan().mechanisms
     if isinstance(parameters, DiscoveryParameters):
         inputs, mechanism = DiscoveryPhase.expected(parameters, LABELS), mechanisms[LABELS]
         if isinstance(mechanism, VectorSum):
             least = inputs.hurdle.least(mechanism.noise(parameters.phones)) / inputs.unit
-            # Where choices have rows, a phone with one choice adds 1/√2 to its label's.
+            # If choices have rows, a phone with one choice adds 1/√2 to its label's row.
             return math.ceil(least * math.sqrt(discovery_budget.levels(parameters)))
         raise TypeError(f"{mechanism.name} is not a sum of vectors")
     mechanism, looked_at = mechanisms[CENTROID_VOTE], most_candidates(parameters)
@@ -233,10 +231,10 @@ def _phones_needed(parameters: _Route) -> int:
 
 
 def _at_once(parameters: _Route, needed: int) -> int:
-    """Return how many equally heard environments can each stand clear of the noise."""
+    """Return how many equally heard environments can all be clear of the noise."""
     honest = parameters.honest_survivors
     if isinstance(parameters, DiscoveryParameters):
-        # Of e labels alike, a phone adds 1/√e to each.
+        # A phone with e equal labels adds 1/√e to each.
         return min(len(parameters.labels), int((honest / needed) ** 2))
     clear = honest * parameters.centroid_votes // needed if honest >= needed else 0
     return min(parameters.top_global_centroids, clear)

@@ -1,4 +1,4 @@
-"""A database that was set back: what was under way in it ends, as it may have gone on."""
+"""End phases in a database that was set back, as they may have continued since."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from earshot_server.store.registry import Registry
 SET_BACK = "set-back"
 """File of a data folder whose database was set back by other means than `earshot restore`."""
 _SKIPPED = 1_000_000
-"""Numbers that may have been given out after the backup, and that nobody gets again."""
+"""Numbers to skip, as they may have been given out after the backup."""
 
 
 def end_if_set_back(database: Database, folder: Path) -> int:
-    """End what is under way where the operator says that the database was set back.
+    """End phases under way if the operator has marked the database as set back.
 
-    Copies of disks and continuous archiving go around `earshot restore`, and nothing in a database
-    shows that it is an old one. So the operator leaves a file in the data folder before the start,
-    which is removed once everything has ended.
+    Copies of disks and continuous archiving bypass `earshot restore`, and a database does not show
+    that it is an old one. So the operator puts the file `SET_BACK` into the data folder before the
+    start; it is removed once all phases have ended.
 
     Args:
-        database: Migrated database, as its owner, which nobody serves yet.
+        database: Migrated database, as its owner, which is not served yet.
         folder: Data folder.
 
     Returns:
-        Number of phases that were under way, and are over now.
+        Number of phases that were under way and have been ended.
     """
     mark = folder / SET_BACK
     if not mark.exists():
@@ -48,11 +48,11 @@ def end_if_set_back(database: Database, folder: Path) -> int:
 
 
 def end_all(database: Database, copy: str) -> int:
-    """End every phase that gathers or runs, and return how many those were.
+    """End every phase that gathers or runs; return how many were not already being stopped.
 
     Args:
         database: Migrated database, as its owner, in a transaction.
-        copy: Words for what the database was restored from.
+        copy: Name of what the database was restored from.
     """
     reason = (
         f"{RESTORED_REASON} {copy}: it may have gone on since, and its sums may have been spent; "
@@ -69,8 +69,8 @@ def end_all(database: Database, copy: str) -> int:
 
 
 def begin_anew(connection: Connection) -> None:
-    """End all sessions, and skip numbers that may have been given out meanwhile."""
-    connection.execute("DELETE FROM sessions")  # some may have been signed out since
+    """End all sessions, and skip numbers that may have been given out since the backup."""
+    connection.execute("DELETE FROM sessions")  # operators may have signed out since
     for table, column in (("phones", "phone"), ("audit", "entry")):
         connection.execute(
             "SELECT setval(sequence, nextval(sequence) + %s)"

@@ -1,8 +1,8 @@
-"""Sittings: phases of people who are together now, each with a page of a phone that stays open.
+"""Sittings: phases of people who are together now, each with a phone's page that stays open.
 
-Nobody waits for nights there, so steps are short, and crowds are small. One sum is all that a small
-crowd has noise to spare for: that of labels, which gets the whole budget. Two operators add up,
-since phones in browsers know no other sums.
+Phones answer immediately, so steps are short, and crowds are small. A small crowd can afford the
+noise of only one sum, the sum of labels, which gets the whole budget. It is by two operators, the
+only summation that phones in browsers implement.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.phases.options import PhaseOptions
 
 GATHER_SECONDS = 600.0
-"""Seconds in which phones may join, unless an operator lets the phase begin before."""
+"""Seconds in which phones may join, unless an operator begins the phase before."""
 STEP_SECONDS = 30.0
 """Seconds that a step waits for phones that have not answered."""
 SUMS = 0
@@ -27,12 +27,12 @@ _Options = TypeVar("_Options", bound=PhaseOptions)
 
 
 def seated(asked: _Options) -> _Options:
-    """Return the options of a phase as a sitting has them."""
+    """Return the options with the summation and number of sums of a sitting."""
     return replace(asked, summation=SummationName.TWO_OPERATORS, sums=SUMS)
 
 
 def is_seated(parameters: Parameters) -> bool:
-    """Return whether a phase is summed as a sitting is, whatever its hours."""
+    """Return whether a phase has a sitting's summation and sums, whatever its times."""
     by_two = parameters.summation is SummationName.TWO_OPERATORS
     return by_two and isinstance(parameters, DiscoveryParameters) and parameters.sums == SUMS
 

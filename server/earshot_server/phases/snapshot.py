@@ -1,4 +1,4 @@
-"""Snapshot of all that is known of a phase, and what its kind makes of answers."""
+"""Snapshot of a phase, with the server's part in it, which each kind of phase implements."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Totals = npt.NDArray[np.int64]
 
 
 class Snapshot(msgspec.Struct, kw_only=True):
-    """Phase at the start of a step: all that must survive except the answers of that step.
+    """Phase at the start of a step: its whole state except the answers of that step.
 
-    Each kind of phase adds what it knows, and what its parts do with it.
+    Each kind of phase adds its own state, and the methods that process its parts.
 
     Attributes:
         phase: Identifier of the phase, 16 bytes.
@@ -43,7 +43,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         deadline: End of the present step in seconds since 1970, on the store's clock.
         failure: Reason why the phase failed.
         choices: Choices that polls offer, per label.
-        inputs: Phones whose inputs are in each secure sum that is over, by part.
+        inputs: Number of phones in each secure sum that is over, by part.
     """
 
     phase: bytes
@@ -59,15 +59,15 @@ class Snapshot(msgspec.Struct, kw_only=True):
         """Labels of the phase with their choices."""
         return hierarchy_of(self.parameters.labels, self.choices)
 
-    # Each kind of phase defines these; the first two work before there is a phase.
+    # Each kind of phase defines these; the first two need no phase, only parameters.
 
     @staticmethod
     def expected(parameters: Any, part: str) -> Expected | None:
-        """Return the inputs expected in a secure sum, for forecasts; None if nothing is known."""
+        """Return the expected inputs of a secure sum, for forecasts; None if unknown."""
 
     @staticmethod
     def expected_answer(parameters: Any) -> ReleaseAnswer | None:
-        """Return an answer to a local release, as long as one will be; None without a release."""
+        """Return an example answer to a local release, of the right size; None without one."""
 
     def shape(self, part: str) -> tuple[int, ...]:
         """Return the shape of an input of the secure sum that is about to begin."""
@@ -84,23 +84,23 @@ class Snapshot(msgspec.Struct, kw_only=True):
     def take_answers(
         self, part: str, answers: Mapping[int, Any], discovery: CentroidDiscovery
     ) -> None:
-        """Take the answers to a local release, by phone, into the phase.
+        """Process the answers to a local release, by phone.
 
         Raises:
-            EarshotError: Nothing can be made of them; the phase ends.
+            EarshotError: No result can be computed from them; the phase ends.
         """
         raise self._unknown(part)
 
     def take_total(self, part: str, total: Totals) -> None:
-        """Take the total of a secure sum into the phase."""
+        """Process the total of a secure sum."""
         raise self._unknown(part)
 
     def published(self) -> Outcome:
-        """Return what is published at the end."""
+        """Return the result to be published."""
         raise WrongStateError(f"this kind of phase publishes nothing: {type(self).__name__}")
 
     def _unknown(self, part: str) -> WrongStateError:
-        return WrongStateError(f"{type(self).__name__} knows nothing of a part '{part}'")
+        return WrongStateError(f"{type(self).__name__} does not implement the part '{part}'")
 
     # These are the same for all kinds.
 
@@ -112,11 +112,11 @@ class Snapshot(msgspec.Struct, kw_only=True):
         return summed.mechanism.noise(self.inputs[part])
 
     def fail(self, reason: str) -> None:
-        """End the phase without a result, for a reason that phones are told."""
+        """End the phase without a result; the reason is sent to phones."""
         self.step, self.failure = FAILED, reason
 
     def ending(self) -> Ending:
-        """Return what phones are told at the end.
+        """Return the ending that is sent to phones.
 
         Raises:
             WrongStateError: The phase is not over.

@@ -1,8 +1,8 @@
-"""Cost of phases to their participants: of each, and of all together.
+"""Privacy cost of phases to their participants: of each, and of all together.
 
 A total is the cost to a phone that took part in every phase it was offered, composed from the
-events of its releases where that is less than their sum: no phone has spent more on this server,
-and most have spent less.
+events of its releases if that is less than their sum: an upper bound for every phone of this
+server.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Spending(NamedTuple):
     """Privacy that phones have spent.
 
     Attributes:
-        phases: Costs of each phase, in the order in which they were given.
+        phases: Costs of each phase, in the given order.
         total: Costs to a phone that took part in all of them.
         cohorts: Costs by cohort, to a phone that took part in all phases open to it.
     """
@@ -39,11 +39,11 @@ class Spending(NamedTuple):
 
 
 def released(record: PhaseRecord) -> tuple[Release, ...]:
-    """Return the releases that have left the phones of a phase so far, in both units.
+    """Return the releases that have left the phones of a phase so far, in both units of ledgers.
 
-    A published phase states them itself; any other has released what its plan releases in the steps
-    that some phone has answered. A phase that was under way in a backup may have gone on after it,
-    so all of its plan counts.
+    The result of a published phase lists them; for any other phase, they are those in its plan's
+    steps that some phone has answered. A phase that was under way in a backup may have continued
+    after it, so all releases of its plan count.
     """
     if isinstance(record.ending, Outcome):
         return record.ending.privacy
@@ -67,7 +67,7 @@ def released(record: PhaseRecord) -> tuple[Release, ...]:
 def expenses_of(record: PhaseRecord, releases: Iterable[Release]) -> tuple[Expense, ...]:
     """Return releases of a phase with their events.
 
-    Only (ε, δ) is known of a release that the phase's parameters do not explain.
+    A release that is not in the plan of the phase's parameters is an `Approximate` event.
     """
     releases = tuple(releases)
     if not releases:
@@ -85,7 +85,7 @@ def expenses_of(record: PhaseRecord, releases: Iterable[Release]) -> tuple[Expen
 
 
 def spending(records: Iterable[PhaseRecord]) -> Spending:
-    """Return what phones have spent in these phases."""
+    """Return the privacy that phones have spent in these phases."""
     records = tuple(records)
     each = [expenses_of(record, released(record)) for record in records]
     named = sorted({name for record in records for name in record.cohorts})

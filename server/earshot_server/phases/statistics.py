@@ -27,7 +27,7 @@ class StatisticsPhase(Snapshot, kw_only=True):
     @override
     @staticmethod
     def expected(parameters: StatisticsParameters, part: str) -> Expected:
-        """Return the inputs expected: every contact is a vote for a label."""
+        """Return the expected inputs: every contact is a vote for a label."""
         labels, contacts = len(parameters.labels), parameters.contacts
         return Expected(
             shape=(labels,),

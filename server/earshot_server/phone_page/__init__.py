@@ -1,1 +1,1 @@
-"""The page of a phone for browsers: its files, put together for a folder or for a trial."""
+"""The phone's page for browsers: its files, assembled for a folder or served for a trial."""

@@ -1,7 +1,7 @@
-"""Files of the page, put together: a folder for its version, and beside it what leads to it.
+"""Files of the page: a folder for its version, and files in the root that lead to it.
 
-The addresses of files name their version, which names their contents, so that they never change
-and nobody is given another page under an address that they have agreed to.
+Paths contain the version, and the version a digest of the contents, so that the content of a path
+never changes, and people who have agreed to a version keep getting it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from earshot_protocol import distribution
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 
 LAUNCH = "index.html"
-"""File that leads to the version that a person has agreed to, and at first to the newest."""
+"""File that leads to the version that a person has agreed to, initially the newest."""
 NEWEST = "newest.json"
 DIGESTS = "digests.txt"
 FIELDS = "headers.txt"
@@ -32,7 +32,7 @@ def policy(servers: Sequence[str]) -> str:
     """Return the Content-Security-Policy of the page: its own files, these servers, nothing else.
 
     Args:
-        servers: Origins of the servers that its phones may call, besides the page's own.
+        servers: Origins of the servers that its phones may call, in addition to the page's own.
     """
     connected = " ".join(("'self'", *servers))
     return (
@@ -43,12 +43,12 @@ def policy(servers: Sequence[str]) -> str:
 
 
 def header_fields(servers: Sequence[str]) -> dict[str, str]:
-    """Return the header fields that every file of the page should be served with.
+    """Return the header fields with which every file of the page should be served.
 
-    A page states its policy itself as well, but its workers have only the one of their response.
+    The page also contains its policy, but its workers have only the one of their response.
 
     Args:
-        servers: Origins of the servers that its phones may call, besides the page's own.
+        servers: Origins of the servers that its phones may call, in addition to the page's own.
     """
     return {
         "Content-Security-Policy": f"{policy(servers)}; frame-ancestors 'none'",
@@ -62,10 +62,10 @@ def header_fields(servers: Sequence[str]) -> dict[str, str]:
 def assembled(servers: Sequence[str]) -> Mapping[str, bytes]:
     """Return all files of the page by their paths.
 
-    The same Earshot makes the same bytes for the same servers on every machine.
+    The bytes depend only on Earshot's version and the servers, not on the machine.
 
     Args:
-        servers: Origins of the servers that its phones may call, besides the page's own.
+        servers: Origins of the servers that its phones may call, in addition to the page's own.
     """
     files = dict(_packaged(resources.files("earshot_server.phone_page") / "files"))
     launch = files.pop("page/launch.html").decode()
@@ -73,7 +73,7 @@ def assembled(servers: Sequence[str]) -> Mapping[str, bytes]:
     files["page/index.html"] = _filled(
         files["page/index.html"].decode(), files, _MAIN, "../", policy=policy(servers)
     )
-    # What the page's service worker keeps.
+    # The files that the page's service worker caches.
     files["files.json"] = json.dumps(sorted(files)).encode()
     digest = hashlib.sha256(_listed(files)).hexdigest()
     version = f"{distribution.version()}-{digest[:8]}"
@@ -95,7 +95,7 @@ def _packaged(folder: Traversable, prefix: str = "") -> Mapping[str, bytes]:
 
 
 def _filled(page: str, files: Mapping[str, bytes], script: str, root: str, **values: str) -> bytes:
-    """Return a page with its values, and with the digests of all scripts that it will load."""
+    """Fill a page's placeholders with values and with the digests of all scripts that it loads."""
     modules = "\n".join(
         f'<link rel="modulepreload" href="{root}{path}" integrity="{_integrity(files[path])}">'
         for path in _reached(script, files)
@@ -107,7 +107,7 @@ def _filled(page: str, files: Mapping[str, bytes], script: str, root: str, **val
 
 
 def _reached(script: str, files: Mapping[str, bytes]) -> list[str]:
-    """Return the scripts that a script imports when it is loaded, however indirectly."""
+    """Return the scripts that a script imports, directly or indirectly."""
     known, waiting = set[str](), [script]
     while waiting:
         here = waiting.pop()
@@ -124,6 +124,6 @@ def _integrity(content: bytes) -> str:
 
 
 def _listed(files: Mapping[str, bytes]) -> bytes:
-    """Return the digests of files as `sha256sum --check` reads them."""
+    """Return the digests of files in the format of `sha256sum --check`."""
     lines = (f"{hashlib.sha256(files[path]).hexdigest()}  {path}\n" for path in sorted(files))
     return "".join(lines).encode()

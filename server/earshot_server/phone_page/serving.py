@@ -1,7 +1,7 @@
-"""The page of a phone, served by the phones' own server: for trials.
+"""The phone's page, served by the phones' own server, for trials.
 
-Whoever serves the page is trusted with everything, and should not be the server of the protocol;
-docs/threat-model.md says why.
+The host of the page is trusted with everything, and should not be the server of the protocol
+(docs/threat-model.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TYPES = {".js": "text/javascript", ".webmanifest": "application/manifest+json"}
 
 
 def phone_page() -> Blueprint:
-    """Return the page of a phone, to be mounted."""
+    """Return the endpoints of the phone's page."""
     pages = Blueprint(PHONE_PAGE, __name__)
     files = cache(assembled)
     compressed = cache(lambda path: gzip.compress(files(())[path], mtime=0))

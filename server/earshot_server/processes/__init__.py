@@ -1,1 +1,1 @@
-"""Processes of a server: supervisor, web, driver and an embedded PostgreSQL."""
+"""Processes of a server: supervisor, web server, driver, and an embedded PostgreSQL."""

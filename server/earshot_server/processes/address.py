@@ -1,4 +1,4 @@
-"""Address at which a server listens, which its data folder remembers."""
+"""Address at which a server listens, stored in its data folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADDRESS_FILE = "address.json"
 
 
 class AddressFileError(LocalError):
-    """The file that remembers the address cannot be read, or holds something else."""
+    """The file of the address cannot be read, or is damaged."""
 
 
 class Address(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +36,7 @@ class Address(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def reachable(self) -> Address:
-        """The same where callers on this machine reach it: a server may listen at all addresses."""
+        """The address for callers on this machine, as a server may listen at all addresses."""
         with suppress(ValueError):
             host = ipaddress.ip_address(self.host)
             if host.is_unspecified:
@@ -45,10 +45,10 @@ class Address(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def remembered(folder: Path) -> Address:
-    """Return the address at which a server with this data folder listened last, or the default.
+    """Return the last address of the server with this data folder, or the default.
 
     Raises:
-        AddressFileError: The file cannot be read or holds something else.
+        AddressFileError: The file cannot be read, or is damaged.
     """
     path = folder / ADDRESS_FILE
     try:
@@ -57,12 +57,12 @@ def remembered(folder: Path) -> Address:
         return Address()
     except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise AddressFileError(
-            f"{path} does not hold an address ({error}): delete it, and give --port once more"
+            f"{path} does not hold an address ({error}): delete it, and give --port again"
         ) from error
 
 
 def remember(folder: Path, address: Address) -> None:
-    """Let the data folder remember an address."""
+    """Store an address in the data folder."""
     path = folder / ADDRESS_FILE
     content = msgspec.json.encode(address)
     if not path.exists() or path.read_bytes() != content:

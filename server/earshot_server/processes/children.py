@@ -1,8 +1,8 @@
-"""Processes that a supervisor keeps alive, and the web server among them.
+"""Child processes that a supervisor keeps alive, among them the web server.
 
-They may be killed at any time. The supervisor restarts those that end without being told to, and
-they end when it does, however it ends. Where they end again and again, as soon as they have begun,
-it gives up and says why.
+They may be killed at any time. The supervisor restarts those that end unexpectedly, and they end
+when it does, even if it is killed. If a child keeps dying right after its start, the supervisor
+gives up with an error.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from earshot_server.api.shared_counts import SharedCounts
 
 _GRACE = 30.0
-"""Seconds granted for requests under way, and then for what else a process is at."""
+"""Seconds granted for requests under way, and then for other work of a process."""
 
 _log = logging.getLogger(__name__)
 
 
 class AddressError(LocalError):
-    """The server cannot listen at the address that it was given."""
+    """The server cannot listen at the given address."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens there, before anybody accepts connections.
+    """Return a listening socket, whose connections are not accepted yet.
 
-    `::` is every address of the machine, those of IPv4 as well.
+    `::` is every address of the machine, including IPv4.
 
     Raises:
         AddressError: The address is in use or not ours.
@@ -53,12 +53,12 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.create_server(
             (host, port), family=family, backlog=2048, dualstack_ipv6=both
         )
-    except (OSError, TypeError, UnicodeError) as error:  # a name may have no form in ASCII
+    except (OSError, TypeError, UnicodeError) as error:  # a host name may not encode
         reason = getattr(error, "strerror", None) or error
         raise AddressError(
             f"cannot listen at {host}:{port} ({reason}): choose another --host or --port"
         ) from error
-    # Connections inherit it, even those that come before anybody accepts them.
+    # Connections inherit it, including those that are not accepted yet.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
@@ -68,12 +68,12 @@ class QuickDeathsError(LocalError):
 
 
 class Child:
-    """Process that the supervisor keeps alive; it starts at once.
+    """Process that the supervisor keeps alive; the constructor starts it.
 
     Args:
         name: Name in the log.
         log_level: Lowest level that it logs.
-        target: Function that it runs, found by its name in a fresh interpreter.
+        target: Function that it runs; must be importable by a fresh interpreter.
         arguments: Arguments of the function.
     """
 
@@ -86,15 +86,15 @@ class Child:
         self.start()
 
     def start(self) -> None:
-        """Start the process, at first or once more."""
-        # A fresh interpreter has neither threads nor connections of this one.
+        """Start the process, or start it again."""
+        # A fresh interpreter inherits neither threads nor connections.
         context = multiprocessing.get_context("spawn")
         self.process = context.Process(target=_run, args=self._arguments, name=self.name)
         self.began = time.monotonic()
         self.process.start()
 
     def end(self) -> None:
-        """End the process, by force if it does not stop."""
+        """Stop the process; kill it if it does not stop in time."""
         self.process.terminate()
         self.process.join(_GRACE)
         if self.process.is_alive():
@@ -104,13 +104,13 @@ class Child:
 
 
 def _run(log_level: str, target: Callable[..., None], arguments: tuple[object, ...]) -> None:
-    """Run the function of a process that has begun, and log the error that ends it."""
-    os.setsid()  # only the supervisor is to get a Ctrl-C from the terminal
+    """Run the function of a child process, and log the error that ends it."""
+    os.setsid()  # only the supervisor gets Ctrl-C from the terminal
     logs.configure(log_level)
     try:
         target(*arguments)
     except Exception:
-        _log.critical("this process cannot go on", exc_info=True)
+        _log.critical("this process has failed", exc_info=True)
         sys.exit(1)
 
 
@@ -120,16 +120,16 @@ def supervise(
     meanwhile: Callable[[], None],
     last_words: Callable[[float], str],
 ) -> None:
-    """Start processes again that end, until told to stop.
+    """Restart processes that end, until stopped.
 
     Args:
         children: Processes.
-        stop: Event that ends this.
+        stop: Event that ends the supervision.
         meanwhile: Function that is called a few times a second.
-        last_words: Function that returns what processes complained about last, since a time.
+        last_words: Function that returns the last error logged since a time.
 
     Raises:
-        QuickDeathsError: One of them ends again and again.
+        QuickDeathsError: One of them keeps dying right after its start.
     """
     while not stop.is_set():
         meanwhile()
@@ -139,10 +139,10 @@ def supervise(
                 continue
             code = child.process.exitcode
             if child.deaths.are_too_many(child.began) or code == GAVE_UP:
-                said = last_words(child.began) or "the log may say why"
+                said = last_words(child.began) or "see the log"
                 raise QuickDeathsError(
                     f"{child.name} ends as soon as it has begun, again and again, the last time "
-                    f"with status {code} ({said}): mend that, and start the server again"
+                    f"with status {code} ({said}): fix that, and start the server again"
                 )
             _log.error("%s has ended with status %s and is started again", child.name, code)
             if time.monotonic() - child.began < CALM:
@@ -151,7 +151,7 @@ def supervise(
 
 
 def end_with_parent(end: Callable[[], None]) -> None:
-    """Call `end` once the supervisor has exited, even if it was killed."""
+    """Call `end` in a thread once the supervisor has exited, even if it was killed."""
     parent = multiprocessing.parent_process()
 
     def wait() -> None:
@@ -165,12 +165,12 @@ def end_with_parent(end: Callable[[], None]) -> None:
 def run_web(
     serving: WebSettings, make: Callable[[SharedCounts], Flask], listener: socket.socket
 ) -> None:
-    """Run the web server: gunicorn's arbiter, whose workers each make their own app.
+    """Run the web server: gunicorn's arbiter, whose workers each create their own app.
 
     Args:
         serving: Settings of the web processes.
-        make: Function that makes an app, given the counts that all workers share.
-        listener: Socket that is already listening, so that a restart loses no connection.
+        make: Function that creates an app, given the counts that all workers share.
+        listener: Listening socket, which outlives restarts, so that no connection is lost.
     """
     end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
     from earshot_server.processes.web import run

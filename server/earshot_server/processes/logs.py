@@ -2,7 +2,7 @@
 
 Logs contain the time, the logger, a request's id, endpoint, status and duration, the phone's
 number, and the kind of a problem. They never contain tokens, signatures, invitation codes, bodies
-or addresses.
+or addresses of clients.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pythonjsonlogger.json import JsonFormatter
 
 
 def formatter() -> JsonFormatter:
-    """Return what makes a line of each record."""
+    """Return the formatter of log records."""
     return JsonFormatter(
         ["levelname", "name", "message"],
         timestamp="time",
@@ -28,7 +28,7 @@ def configure(level: str = "INFO", stream: TextIO | None = None) -> None:
 
     Args:
         level: Lowest level that is written, by its name in `logging`.
-        stream: Stream that lines are written to; standard error by default.
+        stream: Stream to write to; by default standard error.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(formatter())

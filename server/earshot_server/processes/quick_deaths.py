@@ -6,20 +6,20 @@ import time
 from collections.abc import Callable
 
 CALM = 10.0
-"""Seconds a process must have lived to be restarted at once; others are after a pause."""
+"""Seconds a process must have lived to be restarted immediately; others are after a pause."""
 MOST_QUICK_DEATHS = 5
-"""Deaths of processes that lived for less, within a minute, after which no other is started."""
+"""Number of deaths within a minute, of processes that lived for less, that are too many."""
 _MINUTE = 60.0
 GAVE_UP = 70
-"""Exit status of a process whose own processes died like this (EX_SOFTWARE of sysexits.h)."""
+"""Exit status of a process whose own children keep dying (EX_SOFTWARE of sysexits.h)."""
 
 
 class QuickDeaths:
     """Counter of deaths that follow starts so quickly that restarting is pointless.
 
     Args:
-        most: Deaths within a minute that are too many.
-        clock: Clock of the times at which processes began.
+        most: Number of deaths within a minute that are too many.
+        clock: Clock of the times at which processes began, in seconds.
     """
 
     def __init__(

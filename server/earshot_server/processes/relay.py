@@ -1,9 +1,9 @@
 """Relay of the processes' output to a reader that may stall.
 
-Whoever writes to a pipe that is full waits for its reader, so a pager that shows one page of a log
-would stop the server. Here all processes write to a pipe of our own, which a thread of the
-supervisor empties at once; another thread passes the lines on, and it alone waits for a reader, or
-for room on a disk. Lines beyond a limit are dropped, and counted where they are missing.
+Writing to a full pipe blocks, so a pager that shows one page of a log would stop the server.
+Therefore all processes write to a pipe that a thread of the supervisor always reads; another thread
+passes the lines on, and only that one waits for a reader or for disk space. Lines beyond a limit
+are dropped, and a line with their number is written instead.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import msgspec
 from earshot_server.processes.logs import formatter
 
 LARGEST_BACKLOG = 4 * 2**20
-"""Bytes of the lines that wait."""
+"""Largest size of the waiting lines, in bytes."""
 _LONGEST_LINE = 2**16
 _LATEST = 200
-"""Lines that are remembered, whether or not they were passed on."""
+"""Number of latest lines that are kept, whether or not they were passed on."""
 _PAUSE = 1.0
-"""Seconds until what could not be written is tried again."""
+"""Seconds until a failed write is tried again."""
 _PATIENCE = 2.0
-"""Seconds for the lines that wait in the end."""
+"""Seconds for the remaining lines at the end."""
 _END = b"\0\n"
-"""Line after which nothing of ours follows; others may hold the pipe for longer."""
+"""Our last line; other processes may hold the pipe open for longer."""
 _QUIET = ("DEBUG", "INFO")
 
 
@@ -66,30 +66,30 @@ class Relay:
         return self
 
     def __exit__(self, *reason: object) -> None:
-        """Pass on what is left, for a few seconds at most, and give the stream back."""
+        """Pass on the remaining lines, for a few seconds at most, and restore the stream."""
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
         os.write(self._stream, _END)
         for thread in self._threads:
             thread.join(_PATIENCE)
-        # Nor must our last words wait where all others did.
+        # If the reader has stalled, later output must not wait for it either.
         target = self._target if self._passed else os.open(os.devnull, os.O_WRONLY)
         os.dup2(target, self._stream)
         os.close(target)
 
     def last_words(self, since: float) -> str:
-        """Return the last complaint; empty if there is none.
+        """Return the last warning or error, preferably with an exception; empty if there is none.
 
         Args:
-            since: Time on the clock of `time.monotonic` from which lines count.
+            since: Time on the clock of `time.monotonic`; earlier lines are ignored.
         """
         said = [_complaint(line) for at, line in list(self._latest) if at >= since]
         reasons = [text for text, is_reason in said if is_reason]
         return (reasons or [text for text, _ in said if text] or [""])[-1]
 
     def _take(self) -> None:
-        """Take lines out of the pipe as fast as they come."""
+        """Read lines from the pipe as fast as they come."""
         with open(self._source, "rb") as source:
             for line in iter(partial(source.readline, _LONGEST_LINE), b""):
                 over = line.endswith(_END)
@@ -97,7 +97,7 @@ class Relay:
                 with self._changed:
                     if over:
                         break
-                    # Behind a line that was dropped, all are, until that has been said.
+                    # After a dropped line, all are dropped until their number has been written.
                     if self._lost or self._size + len(line) > LARGEST_BACKLOG:
                         self._lost += 1
                     else:
@@ -109,19 +109,19 @@ class Relay:
             self._changed.notify_all()
 
     def _pass(self) -> None:
-        """Write the lines to the stream, unless its reader has gone."""
+        """Write the lines to the stream, retrying until the end if it cannot be written."""
         while line := self._next():
             while line:
                 try:
                     line = line[os.write(self._target, line) :]
-                except OSError:  # a full disk may have room again, and a named pipe a reader
+                except OSError:  # a disk may be full, or a named pipe without a reader, for now
                     with self._changed:
                         if self._changed.wait_for(lambda: self._over, _PAUSE):
                             return
         self._passed = True
 
     def _next(self) -> bytes:
-        """Return the next line, as soon as there is one; empty in the end."""
+        """Wait for the next line and return it; empty at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._lines or self._lost or self._over)
             if self._lines:
@@ -134,7 +134,7 @@ class Relay:
 
 @contextmanager
 def relayed() -> Iterator[Relay]:
-    """Take the place of standard output and standard error; yield the relay of the latter."""
+    """Relay standard output and standard error; yield the relay of the latter."""
     with Relay(1), Relay(2) as errors:
         yield errors
 
@@ -144,7 +144,7 @@ def _notice(lost: int) -> bytes:
         {
             "name": __name__,
             "levelname": "WARNING",
-            "msg": "lines are missing here: nobody took them in time",
+            "msg": "lines are missing here: they were not read in time",
             "lines": lost,
         }
     )
@@ -152,11 +152,11 @@ def _notice(lost: int) -> bytes:
 
 
 def _complaint(line: bytes) -> tuple[str, bool]:
-    """Return what a line complains about, and whether it names an error that was raised."""
+    """Return a line's warning or error, and whether it names an exception."""
     try:
         entry = msgspec.json.decode(line, type=dict[str, object])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        # An interpreter writes so that has no log yet.
+        # An interpreter writes plain text before logging is configured.
         text = line.decode(errors="replace").strip()
         return text, bool(text)
     if entry.get("level") in _QUIET:

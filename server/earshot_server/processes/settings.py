@@ -1,4 +1,4 @@
-"""Settings of a server, as `earshot serve` is given them."""
+"""Settings of a server: the options of `earshot serve`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _RANGES: dict[str, tuple[float, float]] = {
     "proxies": (0, 16),
 }
 _MOST_CONNECTIONS = 500
-"""Most connections to the database: each is a process of PostgreSQL."""
+"""Largest number of connections to the database: each is a process of PostgreSQL."""
 
 
 class WebSettings(Protocol):
-    """Settings of web processes, whatever they serve."""
+    """Settings of web processes, of the server or the helper."""
 
     @property
     def data(self) -> Path:
@@ -47,7 +47,7 @@ class WebSettings(Protocol):
 
     @property
     def address_connections(self) -> int:
-        """Most connections of one address to each worker; no limit behind proxies."""
+        """Most connections from one address to each worker; no limit behind proxies."""
 
     @property
     def proxies(self) -> int:
@@ -65,32 +65,32 @@ class Serving:
     Attributes:
         data: Folder of the credentials, and of the embedded database.
         database: URL of a PostgreSQL (postgresql://…); without it, one is run in the data folder.
-        web_database: The same URL for the web processes, with a role of their own.
-        driver_database: The same URL for the driver, with a role of its own.
-        host: Address to listen at; one that other machines reach needs --proxies. By default the
-            one of the last start with this data folder, at first 127.0.0.1.
-        port: Port to listen at; 0 for any free one. By default that of the last start, at first
+        web_database: URL of the same database for the web processes, with their own role.
+        driver_database: URL of the same database for the driver, with its own role.
+        host: Address to listen at; an address that other machines reach requires --proxies. By
+            default that of the last start with this data folder, initially 127.0.0.1.
+        port: Port to listen at; 0 for any free one. By default that of the last start, initially
             8000.
         workers: Number of web processes.
         threads: Threads of each web process.
-        pause: Seconds between two looks at what is due.
-        keep_days: Days that members and snapshots of ended phases stay.
-        requests_per_minute: Most requests of one phone to each worker in a minute.
-        address_requests_per_minute: Most requests of one address to each worker in a minute.
-        address_connections: Most connections of one address to each worker; no limit behind
+        pause: Seconds between two turns of the driver.
+        keep_days: Days for which members and snapshots of ended phases are kept.
+        requests_per_minute: Most requests from one phone to each worker in a minute.
+        address_requests_per_minute: Most requests from one address to each worker in a minute.
+        address_connections: Most connections from one address to each worker; no limit behind
             --proxies.
-        proxies: Number of reverse proxies before the server, whose X-Forwarded-For is believed.
-        phone_origins: Origin of pages that hold phones, such as https://phone.example.org; may be
-            given again for another one. Without any, phones in browsers cannot reach the server.
+        proxies: Number of reverse proxies before the server, whose X-Forwarded-For is trusted.
+        phone_origins: Origin of pages that hold phones, such as https://phone.example.org; repeat
+            the option for further ones. Without any, phones in browsers cannot reach the server.
         phone_page: URL of a page that holds a phone, to which the dashboard's invitations lead; its
-            origin is let in like those of --phone-origin. For a trial, `here` lets the server
+            origin is allowed like those of --phone-origin. For a trial, `here` lets the server
             serve the page itself, at /phone/.
-        helper: URL of the helper of sums by two operators, another organization's; without it, the
+        helper: URL of the helper of sums by two operators, of another organization; without it, the
             server leads no such sums.
         helper_key: The helper's public key, 64 hexadecimal digits.
         log_level: Least severe level that is logged: debug, info, warning, error or critical.
-        renew_credentials: Let the data folder's credentials take the place of those that the
-            database knows.
+        renew_credentials: Replace the credentials that the database knows by those of the data
+            folder.
     """
 
     data: Path = Path("earshot-data")
@@ -121,7 +121,7 @@ class Serving:
 
     @property
     def leads(self) -> bool:
-        """Whether it leads sums by two operators: an empty variable is none."""
+        """Whether it leads sums by two operators; an empty environment variable counts as unset."""
         return bool(self.helper)
 
     @property
@@ -131,27 +131,27 @@ class Serving:
 
     @property
     def _page_elsewhere(self) -> tuple[str, ...]:
-        """URL of the page that another host serves, if there is one."""
+        """URL of the page on another host, if there is one."""
         return (self.phone_page,) if self.phone_page not in (None, "", HERE) else ()
 
     @property
     def helper_identity(self) -> str:
-        """Public key of the helper in the form in which it is shown; empty without a helper."""
+        """Public key of the helper, in lower-case hexadecimal; empty without a helper."""
         return read_identity(self.helper_key).hex() if self.leads and self.helper_key else ""
 
     @property
     def database_connections(self) -> int:
-        """Most connections to the database that all processes hold together."""
+        """Largest number of connections to the database of all processes together."""
         return self.workers * (self.threads + 1) + self.driver_connections + 1
 
     @property
     def driver_connections(self) -> int:
-        """Most connections that the driver holds: its own and its lease's, and those of errands."""
+        """Largest number of the driver's connections: for its turns, its lease, and its errands."""
         return 4 if self.leads else 2
 
     @property
     def address(self) -> Address:
-        """Address to listen at: what is given, and otherwise what the data folder remembers."""
+        """Address to listen at: as configured, by default that of the last start."""
         known = remembered(self.data)
         return Address(
             known.host if self.host is None else self.host,
@@ -159,12 +159,11 @@ class Serving:
         )
 
     def check(self) -> None:
-        """Check what the types do not express.
+        """Check constraints that the types do not express.
 
         Raises:
-            InvalidInputError: An option makes it impossible to serve; the error says what is
-                possible.
-            AddressFileError: The data folder's file of the address holds something else.
+            InvalidInputError: An option is invalid; the message says what is possible.
+            AddressFileError: The data folder's file of the address is damaged.
         """
         check_ranges(self)
         if self.database_connections > _MOST_CONNECTIONS:
@@ -173,7 +172,7 @@ class Serving:
                 f"{self.database_connections} connections to the database; at most "
                 f"{_MOST_CONNECTIONS}, one for each thread and one for each worker"
             )
-        # An empty variable is none.
+        # An empty environment variable counts as unset.
         if bool(self.web_database) != bool(self.driver_database) or (
             self.web_database and not self.database
         ):
@@ -201,10 +200,10 @@ class Serving:
 
 
 def check_ranges(settings: object) -> None:
-    """Refuse settings with a number out of its range; a number that is not theirs is left out.
+    """Check that the settings' numbers are in their ranges.
 
     Raises:
-        InvalidInputError: A number is out of its range; the error says what is possible.
+        InvalidInputError: A number is out of range; the message states the range.
     """
     for name, (least, most) in _RANGES.items():
         given = getattr(settings, name, None)
@@ -215,16 +214,16 @@ def check_ranges(settings: object) -> None:
 
 
 def check_web(settings: WebSettings, host: str) -> None:
-    """Refuse an address that needs encryption, and an unknown log level.
+    """Check that the address is private or behind a proxy, and that the log level exists.
 
     Raises:
-        InvalidInputError: An option makes it impossible to serve; the error says what is possible.
+        InvalidInputError: One of them is invalid; the message says what is possible.
     """
     if not settings.proxies and not is_this_machine(host):
         raise InvalidInputError(
             f"--host {host!r}: other machines would reach the server over plain HTTP; "
-            "listen at 127.0.0.1, or give --proxies 1 if a reverse proxy that speaks TLS "
-            "stands before the server and nobody else reaches it"
+            "listen at 127.0.0.1, or give --proxies 1 if the server can only be reached through "
+            "a reverse proxy with TLS"
         )
     if settings.log_level not in LOG_LEVELS:
         raise InvalidInputError(

@@ -1,6 +1,6 @@
 """Supervisor of `earshot serve`, over a web server with N workers and a driver.
 
-All state is in PostgreSQL, so that every process may be killed at any time.
+All state is in PostgreSQL, so every process may be killed at any time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Urls(NamedTuple):
 
     @classmethod
     def given(cls, serving: Serving) -> _Urls | None:
-        """Return the URLs that the operator gave; None where the database is our own."""
+        """Return the configured URLs; None for the embedded database."""
         owner = serving.database
         if not owner:
             return None
@@ -67,7 +67,7 @@ class _Urls(NamedTuple):
 
     @property
     def are_separate(self) -> bool:
-        """Whether web and driver have roles of their own."""
+        """Whether web and driver have their own roles."""
         return (self.web, self.driver) != (self.owner, self.owner)
 
 
@@ -76,17 +76,17 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
 
     Args:
         serving: Settings of the server.
-        ready: Function that is called with the server's URL as soon as it listens and its database
-            is up to date.
+        ready: Function that is called with the server's URL once it listens and its database is up
+            to date.
 
     Raises:
         AddressError: The address is in use or not ours.
         DatabaseUnavailableError: The database cannot be reached or written.
-        QuickDeathsError: The web server or the driver ends as soon as it has begun.
-        UnsuitableDatabaseError: The database or a role of it has settings that do not suit.
+        QuickDeathsError: The web server or the driver keeps dying right after its start.
+        UnsuitableDatabaseError: The database or a role has unsuitable settings.
         NewerSchemaError: A newer version of this software wrote the database.
         DataFolderError: The data folder cannot be written.
-        FolderInUseError: Another server has the data folder.
+        FolderInUseError: Another server uses the data folder.
         CredentialsError: The files of the data folder are damaged or open to others.
         OtherCredentialsError: The database is served with other credentials.
     """
@@ -97,7 +97,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     from earshot_server.store.privileges import separate
     from earshot_server.store.suitability import refuse_unsuitable
 
-    os.umask(0o077)  # everything that our processes create from here on is for us alone
+    os.umask(0o077)  # only we may read the files that our processes create
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -128,13 +128,13 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
                 separate(database, urls.web, urls.driver)
             else:
                 _log.warning(
-                    "web and driver may do all that the database's owner may: see --web-database"
+                    "web and driver have all rights of the database's owner: see --web-database"
                 )
         for url in (urls.web, urls.driver):
             with closing(Database(url, pool_size=1)) as database:
                 refuse_unsuitable(database)
                 database.check()
-        # Each is told only its own role.
+        # Each process gets only the URL of its own role.
         for name in _SECRET_VARIABLES:
             os.environ.pop(name, None)
         serving = replace(serving, database=None, web_database=None, driver_database=None)
@@ -152,20 +152,20 @@ def _revive(postgres: EmbeddedPostgres | None, stop: threading.Event) -> None:
     try:
         if postgres is not None and postgres.revive():
             _log.error("the embedded PostgreSQL had ended and was started again")
-    except EmbeddedDatabaseError as error:  # its disk may be full, and have room again later
+    except EmbeddedDatabaseError as error:  # its disk may be full, for now
         _log.error("the embedded PostgreSQL has ended: %s", error)
         stop.wait(CALM)
 
 
 def _app(serving: Serving, url: str, counts: SharedCounts) -> Flask:
-    """Make one worker's application after the fork, so that connections are not shared."""
+    """Create one worker's application after the fork, so that connections are not shared."""
     from earshot_server.api.app import ApiSettings, create_app
     from earshot_server.credentials import Credentials
     from earshot_server.store.database import Database
 
     return create_app(
         ApiSettings(
-            # One more lets readiness be checked while all threads are at work.
+            # One more for the readiness check while all threads are busy.
             database=Database(url, pool_size=serving.threads + 1),
             credentials=Credentials.load_or_create(serving.data, leads=serving.leads),
             phone_origins=serving.origins,
@@ -197,7 +197,7 @@ def _drive(serving: Serving, url: str) -> None:
 
 
 def _errands(serving: Serving, database: Database) -> HelperErrands | None:
-    """Return the errands to the helper; None where the server has no helper."""
+    """Return the errands to the helper; None if the server has no helper."""
     from earshot_protocol.two_operators.leader import LeaderKeys
     from earshot_protocol.two_operators.messages import read_identity
     from earshot_server.credentials import Credentials

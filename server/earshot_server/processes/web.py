@@ -1,4 +1,4 @@
-"""Web server: gunicorn's workers, each with uvicorn's event loop over an app of its own."""
+"""Web server: gunicorn's workers, each with uvicorn's event loop over its own app."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from earshot_server.front.gateway import Gateway
 
 _TIMEOUT = 120
-"""Seconds after which a worker that does nothing at all is considered dead."""
+"""Seconds after which an unresponsive worker is considered dead."""
 _GRACE = 25
 _OTHER_FILES = 256
-"""Files that a worker opens besides its clients' connections."""
+"""Number of files reserved for uses other than clients' connections, per worker."""
 
 
 def run(
@@ -39,8 +39,8 @@ def run(
 
     Args:
         serving: Settings of the web processes.
-        make: Function that makes one worker's app, given the counts that all workers share.
-        listener: Socket that is already listening, so that a restart loses no connection.
+        make: Function that creates one worker's app, given the counts that all workers share.
+        listener: Listening socket, which outlives restarts, so that no connection is lost.
     """
     _Gunicorn(serving, make, listener).run()
 
@@ -79,7 +79,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             self.cfg.set(name, value)
 
     def load(self) -> Gateway:
-        """Make one worker's application after the fork, so that connections are not shared."""
+        """Create one worker's application after the fork, so that connections are not shared."""
         from earshot_server.front.connections import Connections
         from earshot_server.front.gateway import Gateway
 
@@ -88,15 +88,15 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         return Gateway(self._make(self._counts), self._serving.threads, connections)
 
     def _prepare(self, arbiter: Any, worker: Any) -> None:
-        """Give a worker that is about to be forked a part of the counts that no living one has."""
+        """Assign a free part of the shared counts to a worker that is about to be forked."""
         worker.began = time.monotonic()
         taken = {each.part for each in arbiter.WORKERS.values()}
         worker.part = self._part = min(set(self._parts) - taken, default=None)
         worker.counted = self._counts.of_part(worker.part)
 
     def _count_death(self, arbiter: Any, worker: Any) -> None:
-        """Give up once workers die again and again; the arbiter itself would never."""
-        # One that answered somebody can serve: it was killed, and may be at any time.
+        """Give up if workers keep dying; the arbiter would restart them forever."""
+        # A worker that has answered a request was killed, which may happen at any time.
         served = self._counts.of_part(worker.part) > worker.counted
         is_stopping = not arbiter.LISTENERS
         if not (is_stopping or served) and self._deaths.are_too_many(worker.began):
@@ -104,7 +104,10 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
 
 
 def _patience(serving: WebSettings) -> Patience:
-    """Allow as many connections as open files; behind a proxy, all come from its address."""
+    """Return limits that fit the allowed number of open files, and the proxies.
+
+    Behind a proxy all connections come from its address, so there is no limit per address.
+    """
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     unlimited = resource.RLIM_INFINITY
     wanted = Patience.altogether + _OTHER_FILES
@@ -120,12 +123,12 @@ def _patience(serving: WebSettings) -> Patience:
 
 
 class ServerLogger(Logger):  # type: ignore[misc]  # gunicorn has no types
-    """Logger that gives gunicorn's messages the form and the name of all others."""
+    """Logger that writes gunicorn's messages in the format of all others."""
 
     @override
     def setup(self, cfg: object) -> None:
         """Leave handlers to the root logger; the application logs requests."""
-        # Gunicorn calls it gunicorn.error, whatever the level of a message.
+        # Gunicorn's own name is gunicorn.error, for messages of every level.
         self.error_log = logging.getLogger("earshot.server")
         for own in (self.error_log, self.access_log):
             own.handlers[:] = []

@@ -1,1 +1,1 @@
-"""Verifying many proofs at a time."""
+"""Verification of many proofs at a time."""

@@ -1,4 +1,4 @@
-"""Choice of the field's engine: the faster one available."""
+"""Choice of the field arithmetic: the fastest one available."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from earshot_protocol.prio3.limbs import LimbArithmetic
 
 @functools.cache
 def fastest() -> Arithmetic:
-    """Return the compiled engine where numba is installed, else that of numpy."""
+    """Return the compiled arithmetic if numba is installed, otherwise NumPy's."""
     if importlib.util.find_spec("numba") is None:  # it supports new interpreters late
         return LimbArithmetic()
     from earshot_server.proofs.kernels import CompiledArithmetic  # takes seconds to load

@@ -1,7 +1,8 @@
-"""Arithmetic of Field128 compiled by numba, for whoever verifies many proofs.
+"""Arithmetic of Field128 compiled by numba, for verifying many proofs.
 
-numba takes seconds to load, and these to compile: `engine.fastest` alone imports this file. They
-are not kept on the disk: processes that compile one gufunc into the same cache at a time crash.
+numba takes seconds to load, and these functions to compile: only `engine.fastest` imports this
+file. They are not cached on disk, as processes that concurrently compile one gufunc into the same
+cache crash.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PAIR = ["void(uint64[:], uint64[:], uint64[:])"]
 
 
 class CompiledArithmetic:
-    """Engine of compiled loops; `Arithmetic` describes its operations."""
+    """Compiled implementation of `Arithmetic`."""
 
     def add(self, a: Elements, b: Elements) -> Elements:
         """Return a + b."""
@@ -44,7 +45,7 @@ class CompiledArithmetic:
         return _run(_total, a)
 
     def dot(self, a: Elements, b: Elements) -> Elements:
-        """Return sums of products along the last axis of elements, of at most 2^16 each."""
+        """Return sums of at most 2^16 products along the last axis of elements."""
         return _run(_dot, a, b)
 
 
@@ -55,7 +56,7 @@ def _run(kernel: Any, *operands: Elements) -> Elements:
 
 @intrinsic
 def _upper(typing_context, a, b):  # type: ignore[no-untyped-def]
-    """Return the upper half of the 128 bits of a · b: one instruction of the processor."""
+    """Return the upper 64 bits of the 128-bit product a · b."""
 
     def generated(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         wide = ir.IntType(128)
@@ -86,7 +87,7 @@ def _sum(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def _product(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
-    """Return the four words of a · b."""
+    """Return the four 64-bit words of a · b, lowest first."""
     p0, q0 = a0 * b0, _upper(a0, b0)
     p1, q1 = a0 * b1, _upper(a0, b1)
     p2, q2 = a1 * b0, _upper(a1, b0)
@@ -106,7 +107,7 @@ def _product(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def _remainder(t0, t1, t2, t3):  # type: ignore[no-untyped-def]
-    """Return the number of four words modulo p.
+    """Return a number t of four words modulo p.
 
     With H its upper half, q = H + ⌊28 H / 2^64⌋ is at most its quotient by p, and less than 2^10
     below it. So t − q p has a third word below 2^10, and one more fold leaves less than 2p.
@@ -143,7 +144,7 @@ def _narrow(low, high, over):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def _accumulated(low, high, over, more_low, more_high):  # type: ignore[no-untyped-def]
-    """Return three words of a sum, after one more number of two."""
+    """Add a number of two words to a sum of three words."""
     low += more_low
     carry = numba.uint64(low < more_low)
     high += more_high
@@ -184,7 +185,7 @@ def _total(a, result):  # type: ignore[no-untyped-def]
 
 @numba.guvectorize(["void(uint64[:, :], uint64[:, :], uint64[:])"], "(n,k),(n,k)->(k)")
 def _dot(a, b, result):  # type: ignore[no-untyped-def]
-    """Add up lower and upper halves of the products apart, and fold once."""
+    """Sum lower and upper halves of the products separately, and reduce once."""
     low, high, over = _ZERO, _ZERO, _ZERO
     upper_low, upper_high, upper_over = _ZERO, _ZERO, _ZERO
     for i in range(a.shape[0]):

@@ -1,1 +1,1 @@
-"""Stores in which a coordinator keeps a phase."""
+"""Stores of phases, and the database of the server."""

@@ -1,4 +1,4 @@
-"""Archive that operators, the API and the dashboard read: all phases, and their results."""
+"""Read access to all phases and their results, for operators, the API and the dashboard."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SELECT phase, attempts, reason, next_try FROM errands WHERE phase = ANY(%s)
 
 
 class Counts(NamedTuple):
-    """Sizes: phones that are enrolled, bytes of the database on its disk, refusals by rule."""
+    """Number of enrolled phones, size of the database in bytes, and refusals by rule."""
 
     phones: int
     database_bytes: int
@@ -62,7 +62,7 @@ class Archive:
     Every method also raises `DatabaseUnavailableError`.
 
     Args:
-        database: Database that keeps everything.
+        database: Database of the phases.
     """
 
     def __init__(self, database: Database) -> None:
@@ -90,7 +90,7 @@ class Archive:
         return records[0] if records else None
 
     def statistics(self, limit: int = 100) -> tuple[Statistics, ...]:
-        """Return what statistics phases published, newest first."""
+        """Return the results of statistics phases, newest first."""
         rows = self._database.query(
             "SELECT common FROM phases JOIN gatherings USING (phase)"
             " WHERE kind = 'statistics' AND step = 'published' ORDER BY finished DESC LIMIT %s",
@@ -100,7 +100,7 @@ class Archive:
         return tuple(ending for ending in endings if isinstance(ending, Statistics))
 
     def counts(self) -> Counts:
-        """Return the sizes of the database's content."""
+        """Return the number of phones, the size of the database, and refusals by rule."""
         rows = self._database.query(
             "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
         )
@@ -109,7 +109,7 @@ class Archive:
         return Counts(phones, database_bytes, {rule: int(count) for rule, count in refusals})
 
     def cohorts(self) -> tuple[CohortRecord, ...]:
-        """Return all cohorts that have phones, by name; that of phones without one comes first."""
+        """Return all cohorts that have phones, by name; phones without one come first."""
         rows = self._database.query(
             "SELECT cohort, count(*), count(*) FILTER (WHERE NOT EXISTS ("
             " SELECT FROM members JOIN gatherings USING (phase) LEFT JOIN phases USING (phase)"

@@ -1,4 +1,4 @@
-"""PostgreSQL database: pooled connections, migrations, and errors that say what to do."""
+"""PostgreSQL database: pooled connections, migrations, and errors with advice."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Parameters = Mapping[str, object] | Sequence[object]
 _T = TypeVar("_T")
 
 SECONDS_UNTIL_DATABASE = 5
-"""Seconds after which callers are told to try again while the database cannot be used."""
+"""`Retry-After` of responses while the database cannot be used, in seconds."""
 _CONNECTION = {
     "connect_timeout": "5",
     "tcp_user_timeout": "30000",
     "keepalives_idle": "60",
     "application_name": "earshot",
 }
-"""Options where the URL gives no others: a network that swallows packets is noticed."""
+"""Defaults for options that the URL does not set, to detect lost connections."""
 SCHEMA_LOCK = 0x65617273686F74
 """Advisory lock held while the schema or privileges are changed."""
 _CONNECTION_LOST = ("08", "57P")
-"""Classes of SQLSTATE after which another connection may work."""
+"""Classes of SQLSTATE (or beginnings) after which another connection may work."""
 
 _ADVICE: dict[type[psycopg.Error], str] = {
     errors.DiskFull: "its disk is full; free some space there",
@@ -42,18 +42,18 @@ _ADVICE: dict[type[psycopg.Error], str] = {
     errors.InsufficientPrivilege: (
         "its role may not do this; restart the server with --database as the role that owns it"
     ),
-    errors.UndefinedTable: "it lacks our tables; restart the server to have them made",
-    errors.TooManyConnections: "it takes no more connections; raise max_connections",
+    errors.UndefinedTable: "its tables are missing; restart the server to create them",
+    errors.TooManyConnections: "it accepts no more connections; raise max_connections",
 }
 _UNUSABLE: tuple[type[psycopg.Error], ...] = (psycopg.OperationalError, *_ADVICE)
 
 
 class DatabaseUnavailableError(LocalError):
-    """The database cannot be used until the reason, which the message gives, is gone.
+    """The database cannot be used until the reason in the message is resolved.
 
     Attributes:
-        advice: Advice on what to do, fit for anybody to read; empty where only the database's own
-            words help.
+        advice: Advice on what to do, without anything confidential; empty if there is only the
+            database's own message.
     """
 
     def __init__(self, message: str, advice: str = "") -> None:
@@ -62,27 +62,27 @@ class DatabaseUnavailableError(LocalError):
 
 
 class NewerSchemaError(LocalError):
-    """The database was migrated by a newer version of this software, which alone may use it."""
+    """The database was migrated by a newer version of this software; only newer ones may use it."""
 
 
 class OccupiedDatabaseError(LocalError):
-    """The database holds tables or functions of something else, under the names of ours."""
+    """The database contains tables or functions of another application with our names."""
 
 
 class Database(OneProcess):
     """Database with a pool of connections to it, for any number of threads.
 
-    No connection is made before it is needed. Make the object after a fork, not before: then it
-    refuses all calls. Methods raise `DatabaseUnavailableError` while the database is not connected,
-    not writable, or full.
+    Connections are opened when needed. The object is usable only in the process that created it.
+    Methods raise `DatabaseUnavailableError` while the database is not reachable, not writable, or
+    full.
 
-    Nothing is kept in a session from one transaction to the next: no prepared statement, setting,
-    lock or temporary table. So a pooler may give each transaction another session.
+    No prepared statement, setting, lock or temporary table outlives its transaction, so a pooler
+    may give each transaction another session.
 
     Args:
         url: URL of the database, `postgresql://user:password@host:port/name`, or libpq's other
             forms.
-        pool_size: Most connections at a time.
+        pool_size: Largest number of connections.
         patience: Seconds to wait for a connection.
 
     Raises:
@@ -114,11 +114,11 @@ class Database(OneProcess):
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Run one transaction: committed at the end of the block, undone if it raises.
+        """Run a block in one transaction, which is rolled back if it raises.
 
-        Everything that this thread does to the database within the block is part of it; a nested
-        block is undone alone if it raises. If a transaction cannot be committed, none of it is,
-        unless the connection broke during the commit.
+        All statements of this thread within the block are part of it; a nested block is a
+        savepoint. If committing fails, nothing is changed, unless the connection broke during the
+        commit.
         """
         outer = self._present_connection()
         if outer is not None:
@@ -162,7 +162,7 @@ class Database(OneProcess):
         return float(self.query("SELECT extract(epoch FROM clock_timestamp())")[0][0])
 
     def check(self) -> None:
-        """Check in one round trip that the database is there, writable, and of our schema.
+        """Check in one round trip that the database is reachable, writable, and of our schema.
 
         Raises:
             NewerSchemaError: The database is of a newer schema.
@@ -179,14 +179,14 @@ class Database(OneProcess):
             raise self._unavailable(errors.UndefinedTable())
 
     def write(self) -> None:
-        """Write one row durably, to notice a full or missing disk before a phone does."""
+        """Write one row durably, to detect a full or missing disk before phones do."""
         self.query(
             "INSERT INTO readiness (written) VALUES (seconds_now())"
             " ON CONFLICT (one) DO UPDATE SET written = excluded.written"
         )
 
     def _again_if_lost(self, attempt: Callable[[], _T]) -> _T:
-        """Return what the attempt returns, on another connection if its own broke."""
+        """Call `attempt`; if its connection broke, call it again on another one."""
         try:
             return attempt()
         except psycopg.OperationalError as error:
@@ -198,16 +198,16 @@ class Database(OneProcess):
     # ------------------------------------------------------------------------- migrations
 
     def migrate(self, until: int | None = None) -> None:
-        """Bring the schema up to date; any number of processes may try at once.
+        """Bring the schema up to date; any number of processes may do so concurrently.
 
-        Each migration is one transaction, applied as a whole or not at all.
+        Each migration is one transaction.
 
         Args:
             until: Version of the last migration; None for the newest.
 
         Raises:
             NewerSchemaError: The database is of a newer schema than this software knows.
-            OccupiedDatabaseError: The database is something else's.
+            OccupiedDatabaseError: The database contains another application's tables.
         """
         for version, name, statements in _migrations()[:until]:
             with self.transaction() as connection:
@@ -228,7 +228,7 @@ class Database(OneProcess):
                     )
 
     def schema(self) -> int:
-        """Return the version of the schema; 0 for a database that nobody has migrated."""
+        """Return the version of the schema; 0 for a database that was never migrated."""
         if "schema_version" not in self.tables():
             return 0
         return int(self.query("SELECT coalesce(max(version), 0) FROM schema_version")[0][0])
@@ -250,7 +250,7 @@ class Database(OneProcess):
             raise self._unavailable(error) from error
 
     def _why_no_connection(self) -> psycopg.Error:
-        """Return why no connection was got: the pool does not say, but one of our own does."""
+        """Return why there is no connection, by opening one: the pool does not tell."""
         try:
             psycopg.connect(self._conninfo).close()
         except psycopg.OperationalError as error:
@@ -274,7 +274,7 @@ def _rows(
 
 
 def parse(url: str) -> tuple[str, str]:
-    """Return the connection string and the password in it.
+    """Return the connection string for a URL, and the URL's password; empty without one.
 
     Raises:
         InvalidInputError: The URL is invalid; the message omits it, since it may hold a password.
@@ -283,7 +283,7 @@ def parse(url: str) -> tuple[str, str]:
         given = conninfo_to_dict(url)
         for port in str(given.get("port", "")).split(","):
             int(port or 0)
-        # A password that is not encoded may end up in the host or the port.
+        # A password that is not percent-encoded may end up in the host or the port.
         if "@" in str(given.get("host", "")):
             raise ValueError
     except (psycopg.ProgrammingError, ValueError):
@@ -292,13 +292,13 @@ def parse(url: str) -> tuple[str, str]:
             "special characters of a password percent-encoded"
         ) from None
     options = {k: v for k, v in _CONNECTION.items() if k not in given}
-    # Whatever the environment or the role says: names are in any language.
+    # Overrides the environment and the role: names may be in any language.
     conninfo = make_conninfo(url, **options, client_encoding="UTF8")
     return conninfo, str(given.get("password") or "")
 
 
 def _is_lost(error: psycopg.OperationalError) -> bool:
-    """Return whether the connection broke, so that another one may work."""
+    """Return whether the connection broke, in which case another one may work."""
     if isinstance(error, PoolTimeout):
         return False
     return error.sqlstate is None or error.sqlstate.startswith(_CONNECTION_LOST)
@@ -321,10 +321,10 @@ def _schema_version(connection: Connection) -> int:
 
 
 def refuse_newer(present: int) -> None:
-    """Refuse a schema that this software does not know.
+    """Check that this software knows a schema.
 
     Raises:
-        NewerSchemaError: A newer version of this software made it.
+        NewerSchemaError: A newer version of this software created it.
     """
     known = _migrations()[-1][0]
     if present > known:

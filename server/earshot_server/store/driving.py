@@ -1,4 +1,4 @@
-"""Messages of drivers to each other and to operators: troubles of phases, and signs of life."""
+"""State that drivers share and operators see: troubles of phases, and which drivers are alive."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from earshot_server.records import Trouble
 from earshot_server.store.database import Database
 
 LEFT = "the driver ended in the middle of it"
-"""Reason for trouble that no driver survived to report."""
+"""Reason for trouble if the driver died before it could record one."""
 TROUBLES = "troubles"
 LOST_LEASES = "lost leases"
-"""Name of a tally, like the one above."""
+"""Names of tallies."""
 
 
 class Drivers(NamedTuple):
@@ -31,7 +31,7 @@ class Drivers(NamedTuple):
 
 
 class Driving:
-    """Troubles of phases and signs of life of drivers, in a migrated database.
+    """Troubles of phases and state of drivers, in a migrated database.
 
     Every method also raises `DatabaseUnavailableError`.
 
@@ -48,7 +48,7 @@ class Driving:
         """Count a try to move a phase on, before it is made.
 
         Returns:
-            The number of the try, and what became of the one before.
+            The number of the try, and the reason why the last one failed.
         """
         rows = self._database.query(
             "INSERT INTO troubles VALUES (%s, 1, '', next_try_after(1))"
@@ -61,12 +61,12 @@ class Driving:
         return Trouble(*rows[0])
 
     def fail(self, phase: bytes, reason: str, *, counts: bool = True) -> None:
-        """Record a try that failed; each pause before the next one is twice as long as the last.
+        """Record a failed try; pauses double with each, up to an hour.
 
         Args:
             phase: Identifier of the phase.
             reason: Name of the error.
-            counts: Whether the try counts towards giving the phase up.
+            counts: Whether the try counts towards `MOST_TRIES`.
         """
         self._database.query(
             "WITH tally AS (INSERT INTO tallies VALUES (%(name)s, 1)"
@@ -79,11 +79,11 @@ class Driving:
         )
 
     def clear(self, phase: bytes) -> None:
-        """Forget the tries: the phase has moved on."""
+        """Delete the tries of a phase, which has moved on."""
         self._database.query("DELETE FROM troubles WHERE phase = %s", (phase,))
 
     def postponed(self) -> frozenset[bytes]:
-        """Return the phases that are not to be tried now."""
+        """Return the phases whose next try is in the future."""
         rows = self._database.query("SELECT phase FROM troubles WHERE next_try > seconds_now()")
         return frozenset(phase for (phase,) in rows)
 
@@ -117,7 +117,7 @@ class Driving:
         return Drivers(*rows[0])
 
     def purge(self, before: float) -> None:
-        """Forget drivers that are long gone, and the troubles of phases that are over."""
+        """Delete drivers without a turn since `before`, and troubles of phases that are over."""
         self._database.query("DELETE FROM drivers WHERE turned < %s", (before,))
         self._database.query(
             "DELETE FROM troubles t WHERE NOT EXISTS (SELECT FROM gatherings g"

@@ -1,4 +1,4 @@
-"""Deletion of a phone that leaves, or that an operator erases."""
+"""Deletion of a phone that leaves or that an operator erases."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Erasure:
         return int(enrolled), int(in_phases)
 
     def erase(self, phone: int, operator: str, action: str) -> bool:
-        """Delete a phone, its places in all phases, and its answers to steps that are open.
+        """Delete a phone, its membership in all phases, and its answers to open steps.
 
-        A closed step goes on with the phone's answer, whose row is deleted when the next one opens.
-        In a phase under way, the phone counts as vanished. The uses of its invitation do not come
-        back.
+        A closed step is still processed with the phone's answer, which is deleted when the next one
+        opens. In a phase under way, the phone counts as dropped out. Its use of an invitation is
+        not given back.
 
         Args:
             phone: Number of the phone.
-            operator: Name of the operator in the audit log, which does not name the phone.
+            operator: Name of the operator, for the audit log, which does not name the phone.
             action: Name of the action in the audit log.
 
         Returns:
@@ -58,13 +58,16 @@ class Erasure:
 
 
 def _leave_gatherings(connection: Connection, phone: int) -> None:
-    """Renumber the phone that joined last; no phone has been told its number yet."""
+    """Remove a phone from gatherings, giving its index to the phone that joined last.
+
+    No phone has received its index yet.
+    """
     locked = connection.execute(
         "SELECT phase FROM members JOIN gatherings g USING (phase)"
         " WHERE phone = %s AND ended IS NULL ORDER BY phase FOR UPDATE OF g",
         (phone,),
     ).fetchall()
-    # This is asked only now: a holder of the locks may have given this phone another number.
+    # Only read now: a former holder of the locks may have given this phone another index.
     places = connection.execute(
         "SELECT phase, index, joined - 1 FROM members JOIN gatherings USING (phase)"
         " WHERE phone = %s AND phase = ANY(%s)",
@@ -81,7 +84,7 @@ def _leave_gatherings(connection: Connection, phone: int) -> None:
 def _take_answers_back(connection: Connection, phone: int) -> None:
     """Delete the phone's answers to open steps; closing one waits until this is done.
 
-    What was kept of a step before stays: a helper has a list of it, and may have added it up.
+    A kept answer to an earlier step stays: the helper has a list with it and may have added it up.
     """
     places = connection.execute(
         "SELECT phase, index, p.number FROM members JOIN phases p USING (phase)"

@@ -1,4 +1,4 @@
-"""Errands to the helper of sums by two operators: what is open, and what waits for another try."""
+"""Errands to the helper of sums by two operators: the open ones, and their failed tries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Errands:
     def due(self) -> tuple[bytes, ...]:
         """Return the phases whose helper is to be asked now; those that wait longest come first.
 
-        Phases that somebody works on are left out.
+        Phases that a driver holds a lease on are left out.
         """
         rows = self._database.query(
             "SELECT phase FROM phases p JOIN tasks t USING (phase)"
@@ -37,7 +37,7 @@ class Errands:
         return tuple(phase for (phase,) in rows)
 
     def fail(self, phase: bytes, reason: str, seconds: float = 0.0) -> None:
-        """Record that the helper gave no answer; each pause is twice as long as the last.
+        """Record that the helper gave no answer; pauses double with each try, up to an hour.
 
         Args:
             phase: Identifier of the phase.
@@ -54,11 +54,11 @@ class Errands:
         )
 
     def clear(self, phase: bytes) -> None:
-        """Forget the tries: the helper has answered, or is no longer asked."""
+        """Delete the tries: the helper has answered, or is no longer asked."""
         self._database.query("DELETE FROM errands WHERE phase = %s", (phase,))
 
     def purge(self) -> None:
-        """Forget the tries for phases that are over or gone."""
+        """Delete the tries of phases that are over or deleted."""
         self._database.query(
             "DELETE FROM errands e WHERE NOT EXISTS"
             " (SELECT FROM phases p WHERE p.phase = e.phase AND NOT over)"

@@ -1,4 +1,4 @@
-"""Fingerprints of a database's credentials, so that no host serves it with others."""
+"""Fingerprints of a database's credentials, so that all hosts serve it with the same."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class OtherCredentialsError(LocalError):
 def claim(
     database: Database, folder: Path, fingerprints: Mapping[str, bytes], *, renew: bool = False
 ) -> None:
-    """Claim a database for these credentials; the first host decides which they are.
+    """Record the fingerprints of a database's credentials, or compare them with the recorded ones.
 
     Args:
         database: Migrated database.
         folder: Folder of the credentials.
         fingerprints: Fingerprint of each file in it, 32 bytes, by its name.
-        renew: Whether these become the database's credentials, whatever they were before.
+        renew: Whether to replace the recorded ones.
 
     Raises:
-        OtherCredentialsError: The database is served with others; the error says which to copy.
+        OtherCredentialsError: Others are recorded; the message says which files to copy.
         DatabaseUnavailableError: The database cannot be reached or written.
     """
     with database.transaction() as connection:

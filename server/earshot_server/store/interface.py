@@ -16,17 +16,17 @@ class StepTakenError(WrongStateError):
 
 @dataclass(frozen=True)
 class PresentStep:
-    """One step of a phase, as every process that talks to phones must know it.
+    """Present step of a phase, with what processes need to serve phones.
 
     Attributes:
-        number: Number of the step within its phase, from 0; one more with every replacement.
+        number: Number of the step within its phase, from 0; incremented by every replacement.
         name: Name of the step, for people.
         deadline: End of the step in seconds since 1970, on the store's clock.
-        expected: Phones that have a task.
-        common: Task of every phone without one of its own, encoded; empty if there is none.
+        expected: Number of phones that have a task.
+        common: Task of every phone without its own, encoded; empty if there is none.
         sum: Parameters of the secure sum under way, encoded; empty if there is none.
-        over: Whether the phase is over, so that nothing is expected any more.
-        wait: Seconds after which a phone that has nothing to do asks again.
+        over: Whether the phase is over.
+        wait: Seconds after which a phone without a task asks again.
     """
 
     number: int
@@ -41,13 +41,13 @@ class PresentStep:
 
 @dataclass(frozen=True)
 class Assignment:
-    """Assignment of one phone in the present step, as a store knows it.
+    """Assignment of one phone in the present step.
 
     Attributes:
         step: The present step.
-        closed: Whether the step takes no more answers.
-        task: Task of the phone's own, encoded; None if it has none.
-        answered: Whether the phone's answer is in.
+        closed: Whether the step accepts no more answers.
+        task: The phone's own task, encoded; None if it has none.
+        answered: Whether the phone has answered.
     """
 
     step: PresentStep
@@ -59,8 +59,8 @@ class Assignment:
 class PhaseStore(Protocol):
     """Store of phases: for each, a snapshot, the present step with its tasks, and its answers.
 
-    Going from one step to the next is a single atomic change, so that a coordinator that dies at
-    any point is rebuilt without loss. Any number of processes may use one store.
+    A step is replaced by the next in one atomic change, so that a coordinator that dies at any
+    point can be rebuilt without loss. Any number of processes may use one store.
 
     If there is no such phase, every method except `create` raises `InvalidInputError`.
     """
@@ -84,35 +84,35 @@ class PhaseStore(Protocol):
         """Return the number of the present step, and the snapshot taken at its start."""
 
     def assignment(self, phase: bytes, phone: int) -> Assignment:
-        """Return what the phone is to do in the present step, and whether it has done it."""
+        """Return the phone's task in the present step, and whether it has answered."""
 
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
-        """Keep an answer to step `number`; it is durable when this returns.
+        """Store an answer to step `number`; it is durable when this returns.
 
         Repeating the same answer is acknowledged and changes nothing.
 
         Raises:
             UnexpectedMessageError: The step is closed, or another one is open.
-            RepeatedMessageError: The phone has given another answer to this step.
+            RepeatedMessageError: The phone has already given another answer to this step.
         """
 
     def answer_count(self, phase: bytes) -> int:
         """Return how many phones have answered the present step."""
 
     def close(self, phase: bytes, number: int) -> None:
-        """Take no more answers to step `number`; do nothing if another one is open."""
+        """Accept no more answers to step `number`; do nothing if another one is open."""
 
     def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
         """Return the answers to the present step: (phone, answer), in order of arrival.
 
-        They are those present at the call, read one by one as requested, so that few of them are in
-        memory at a time. Answers taken back meanwhile may be left out.
+        These are the answers present at the call, read lazily, so that few of them are in memory
+        at a time. Answers deleted in the meantime may be left out.
         """
 
     def kept_answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
         """Return the kept answers to the previous step.
 
-        Nothing takes one of them back, since somebody else has a list of them.
+        They are never deleted singly, since the helper has a list of them.
         """
 
     def replace(
@@ -124,11 +124,11 @@ class PhaseStore(Protocol):
         *,
         keep_answers: bool = False,
     ) -> None:
-        """Open the next step with a new snapshot and tasks; the last ones and the answers go.
+        """Open the next step with a new snapshot and tasks; delete the last ones and the answers.
 
-        With `keep_answers`, those to the step that ends stay until the next one ends.
+        With `keep_answers`, the answers to the present step are kept until the next one ends.
 
-        Tasks are taken one by one and may be made meanwhile; if making one raises, nothing changes.
+        Tasks are consumed lazily; if the iterator raises, nothing changes.
 
         Raises:
             StepTakenError: The present step is not number `step.number` - 1: another process has

@@ -1,4 +1,4 @@
-"""Store in memory, for simulations and tests."""
+"""In-memory store, for simulations and tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Phase:
 
 
 class MemoryPhaseStore(PhaseStore):
-    """Store of phases that lasts as long as the process, for one thread."""
+    """In-memory store of phases, for one thread."""
 
     def __init__(self) -> None:
         self._phases: dict[bytes, _Phase] = {}
@@ -102,7 +102,7 @@ class MemoryPhaseStore(PhaseStore):
         present = known.step.number
         if present != step.number - 1:
             raise StepTakenError(
-                f"step {step.number} cannot follow step {present}: somebody else has gone on"
+                f"step {step.number} cannot follow step {present}: another process was faster"
             )
         kept = known.answers if keep_answers else {}
         self._phases[phase] = _Phase(snapshot, step, dict(tasks), kept=kept)

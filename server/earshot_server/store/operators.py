@@ -1,4 +1,4 @@
-"""Accounts of those who may operate the server, and the log of what they did."""
+"""Accounts of the server's operators, and the audit log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from earshot_server.records import AuditEntry
 from earshot_server.store.database import Database
 
 FIRST = "operator"
-"""Name of the holder of the token in the data folder: an administrator, not in any table."""
+"""Name of the operator with the token in the data folder: an administrator, not in any table."""
 PHONE = "phone"
 """Name in the audit log for a phone that left by itself."""
 TOKEN_BYTES = 32
@@ -45,15 +45,15 @@ class UnknownOperatorError(RemoteError):
 
 
 class OperatorNameError(RemoteError):
-    """The name is another operator's, or the server's own."""
+    """The name is taken or reserved."""
 
 
 class Operator(NamedTuple):
     """A person who may operate the server.
 
     Attributes:
-        name: Name in the entries of the audit log.
-        role: Role, which says what the operator may do.
+        name: Name in the audit log.
+        role: Rights of the operator.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Operator(NamedTuple):
 class Accounts:
     """Operators and the audit log, in a migrated database, for any number of threads.
 
-    Tokens are 32 random bytes, of which the database has the SHA-256: nobody can guess one, so no
-    slow hash is needed. Every method also raises `DatabaseUnavailableError`.
+    Tokens are 32 random bytes, stored as SHA-256: they cannot be guessed, so no slow hash is
+    needed. Every method also raises `DatabaseUnavailableError`.
 
     Args:
         database: Database that keeps them.
@@ -77,10 +77,10 @@ class Accounts:
         """Add an operator.
 
         Returns:
-            The token, which is kept nowhere.
+            The token, which is not stored.
 
         Raises:
-            OperatorNameError: The name is taken.
+            OperatorNameError: The name is taken or reserved.
         """
         token = secrets.token_urlsafe(TOKEN_BYTES)
         if name in _RESERVED:
@@ -97,7 +97,7 @@ class Accounts:
         return token
 
     def remove(self, name: str) -> None:
-        """Remove an operator, whose token is void from now on.
+        """Remove an operator, which invalidates the token.
 
         Raises:
             UnknownOperatorError: There is no such operator.
@@ -108,7 +108,7 @@ class Accounts:
         _refuse_unknown(rows, name)
 
     def rotate(self, name: str) -> str:
-        """Give an operator a new token in place of the old one, and return it.
+        """Replace an operator's token, and return the new one.
 
         Raises:
             UnknownOperatorError: There is no such operator.
@@ -133,7 +133,7 @@ class Accounts:
         rows = self._database.query(
             "SELECT name, role, token_hash FROM operators WHERE token_hash = %s", (given,)
         )
-        # The time of the search tells only of a hash, which reveals nothing of the token.
+        # The time of the search may leak bits of a hash, which reveal nothing about the token.
         if not rows or not hmac.compare_digest(rows[0][2], given):
             return None
         return Operator(rows[0][0], Role(rows[0][1]))
@@ -148,7 +148,7 @@ class Accounts:
     # ------------------------------------------------------------------------------- audit
 
     def record(self, operator: str, action: str, subject: str = "", detail: str = "") -> None:
-        """Add an entry to the audit log; call this in the transaction that does what it says.
+        """Add an entry to the audit log; call this in the transaction of the action.
 
         Args:
             operator: Name of the operator.
@@ -178,7 +178,7 @@ class Accounts:
 
 
 def hash_of(token: str) -> bytes:
-    """Return the hash of a token, 32 bytes: all that a database holds of it."""
+    """Return the hash under which a token is stored, 32 bytes."""
     return hashlib.sha256(_PURPOSE + token.encode("utf-8", "replace")).digest()
 
 

@@ -1,7 +1,7 @@
-"""Store in PostgreSQL: any number of processes share it, and what it accepts is durable.
+"""Store in PostgreSQL: any number of processes share it, and accepted answers are durable.
 
 An answer is inserted under a share lock on its phase's row, which closing and replacing a step
-update: once a step is closed, all acknowledged answers are there, and no more come.
+update: once a step is closed, all acknowledged answers are visible, and no more are accepted.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from earshot_server.store.interface import Assignment, PhaseStore, PresentStep, 
 
 _CHUNK_BYTES = 4 * 2**20
 _CHUNK_ANSWERS = 4096
-"""Most answers in memory at a time; one of more than `_CHUNK_BYTES` is there alone."""
+"""Limits on the answers in memory at a time; one larger than `_CHUNK_BYTES` is read alone."""
 
 
 class LostLeaseError(StepTakenError):
-    """Another driver has taken the phase over, and this one's work is discarded."""
+    """Another driver has the phase's lease; the work done here is discarded."""
 
 
 class PostgresPhaseStore(PhaseStore):
@@ -39,8 +39,8 @@ class PostgresPhaseStore(PhaseStore):
 
     Args:
         database: Database of the phases.
-        owner: Owner of the lease without which no step is opened: `create` and `replace` raise
-            `LostLeaseError` once somebody else has it. By default, steps need no lease.
+        owner: Owner of the lease that `create` and `replace` require: they raise `LostLeaseError`
+            if it does not hold the lease. By default, no lease is required.
     """
 
     def __init__(self, database: Database, owner: str | None = None) -> None:
@@ -123,7 +123,7 @@ class PostgresPhaseStore(PhaseStore):
             " accepted AS (INSERT INTO answers (phase, number, phone, answer)"
             "  SELECT %(phase)s, number, %(phone)s, %(answer)b FROM open"
             "  WHERE number = %(number)s AND NOT closed"
-            # The same answer again is updated to itself, which distinguishes it from another one.
+            # A repeated answer is updated to itself and returned, unlike a different one.
             "  ON CONFLICT (phase, number, phone) DO UPDATE SET answer = answers.answer"
             "  WHERE answers.answer = excluded.answer RETURNING true)"
             " SELECT number, closed, EXISTS (SELECT FROM accepted) FROM open",
@@ -138,7 +138,11 @@ class PostgresPhaseStore(PhaseStore):
             raise RepeatedMessageError(f"phone {phone} has answered this step")
 
     def _has(self, phase: bytes, number: int, phone: int, answer: bytes) -> bool:
-        """Return whether the phone gave this answer to a closed step; raise if it gave another."""
+        """Return whether the phone gave this answer to a closed step.
+
+        Raises:
+            RepeatedMessageError: It gave another one.
+        """
         rows = self._database.query(
             "SELECT answer = %b FROM answers JOIN phases USING (phase, number)"
             " WHERE phase = %s AND phone = %s AND number = %s",
@@ -172,7 +176,7 @@ class PostgresPhaseStore(PhaseStore):
     def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
         """Return the answers to the present step, read in chunks.
 
-        The senders and lengths of the answers are read at once, then some mebibytes of answers at a
+        The senders and lengths of all answers are read first, then some mebibytes of answers at a
         time, so that no transaction lasts as long as the caller's work on them.
         """
         return self._answers(phase, 0)
@@ -250,18 +254,22 @@ class PostgresPhaseStore(PhaseStore):
             _begin_step(connection, phase, step, tasks)
 
     def _check_lease(self, connection: Connection, phase: bytes) -> None:
-        """Check the lease, and keep others from taking it before this transaction has ended."""
+        """Check the lease, and lock it until the end of this transaction."""
         if self._owner is None:
             return
         leases = connection.execute(
             "SELECT FROM leases WHERE phase = %s AND owner = %s FOR UPDATE", (phase, self._owner)
         )
         if leases.rowcount == 0:
-            raise LostLeaseError(f"phase {phase.hex()} is another driver's by now")
+            raise LostLeaseError(f"another driver has taken over phase {phase.hex()}")
 
 
 def _check_stopped(connection: Connection, phase: bytes, step: PresentStep) -> None:
-    """Lock the phase against being stopped in this transaction; raise if it has been stopped."""
+    """Lock the phase against being stopped during this transaction.
+
+    Raises:
+        StepTakenError: It has been stopped, and the step is not its failure.
+    """
     rows = connection.execute("SELECT failure FROM gatherings WHERE phase = %s FOR SHARE", (phase,))
     for (failure,) in rows:
         if failure is not None and step.name != FAILED:
@@ -269,7 +277,7 @@ def _check_stopped(connection: Connection, phase: bytes, step: PresentStep) -> N
 
 
 def _chunks(lengths: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
-    """Yield the phones whose answers, of these lengths, are read together."""
+    """Yield groups of phones whose answers, of these lengths, are read together."""
     chunk: list[int] = []
     size = 0
     for phone, length in lengths:
@@ -313,5 +321,5 @@ def _only(rows: list[tuple[Any, ...]], phase: bytes) -> tuple[Any, ...]:
 def _refuse(connection: Connection, phase: bytes, number: int) -> None:
     rows = connection.execute("SELECT number FROM phases WHERE phase = %s", (phase,)).fetchall()
     raise StepTakenError(
-        f"step {number} cannot follow step {_only(rows, phase)[0]}: somebody else has gone on"
+        f"step {number} cannot follow step {_only(rows, phase)[0]}: another process was faster"
     )

@@ -1,9 +1,9 @@
-"""Privileges of the SQL roles of the web processes and of the driver; the schema is its owner's.
+"""Privileges of the SQL roles of the web processes and of the driver.
 
-Neither may change the schema, or a privilege. The web, which strangers reach, cannot change a step,
-a result or an entry of the audit log, and reads no snapshot; the driver reads no key of a phone, no
-operator and no entry of the audit log. Locking a row (`FOR SHARE`, `FOR UPDATE`) takes a privilege
-to update one of its columns: these are columns that decide nothing.
+Neither may change the schema or privileges. The web processes, which are exposed, cannot change a
+step, a result or an entry of the audit log, nor read snapshots; the driver cannot read keys of
+phones, operators, or the audit log. Locking a row (`FOR SHARE`, `FOR UPDATE`) requires the
+privilege to update one of its columns; for this, an insignificant column is chosen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_server.store.database import SCHEMA_LOCK, Connection, Database, parse
 
 Privileges = Mapping[str, LiteralString]
-"""Privileges of a role on each table; it has none on others."""
+"""Privileges of a role by table; it has none on other tables."""
 
 WEB: Privileges = {
     "schema_version": "SELECT",
@@ -58,18 +58,18 @@ DRIVER: Privileges = {
 
 
 def separate(owner: Database, web: str, driver: str) -> None:
-    """Give each of two roles what its processes need, and take everything else from it.
+    """Grant each of two roles the privileges that its processes need, and revoke all others.
 
-    A role that does not exist is made with the password of its URL, if the owner may make roles.
+    A missing role is created with the password of its URL, if the owner may create roles.
 
     Args:
         owner: Migrated database, as the role that owns its tables.
-        web: URL of the database for the web processes, which names a role.
-        driver: URL of the database for the driver, which names a role.
+        web: URL of the database for the web processes, with a role.
+        driver: URL of the database for the driver, with a role.
 
     Raises:
-        InvalidInputError: A URL names no role, or one that may do everything anyway, or both name
-            the same role; the error says which.
+        InvalidInputError: A URL names no role, or one with all rights of the tables' owner, or both
+            name the same role; the message says which.
         DatabaseUnavailableError: The owner may not do this, or the database cannot be reached.
     """
     roles = {"web": _role(web), "driver": _role(driver)}
@@ -98,7 +98,7 @@ def _role(url: str) -> tuple[str, str]:
 def _make(connection: Connection, name: str, password: str) -> None:
     if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,)).rowcount:
         return
-    # The server and its logs see a verifier and not the password.
+    # The server and its logs see only a verifier, not the password.
     verifier = connection.pgconn.encrypt_password(
         password.encode(), name.encode(), b"scram-sha-256"
     ).decode()
@@ -126,9 +126,9 @@ def _grant(connection: Connection, name: str, privileges: Privileges) -> None:
         if table in privileges:
             granted = sql.SQL(privileges[table])
             connection.execute(sql.SQL("GRANT {} ON {} TO {}").format(granted, *whose))
-    # Up to PostgreSQL 14, everybody may make tables.
+    # Up to PostgreSQL 14, every role may create tables.
     connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
 
 
 TABLES = (*dict.fromkeys((*WEB, *DRIVER)), "credentials")
-"""All tables, each after those that it refers to."""
+"""All tables, each after the tables that it references."""

@@ -1,4 +1,4 @@
-"""Progress of everything, in numbers to watch and to raise alarms by."""
+"""Progress of phases in numbers, for monitoring."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ CAUSES = {
     SERVER: "the server failed",
     RESTORED: RESTORED_REASON,
 }
-"""Causes of failures, and the words by which the reason of each is recognised."""
+"""Causes of failures, each with the text by which its reasons are recognized."""
 
 NOT_IN_VAIN = "none"
-"""Reason of a wait for a helper that has not been asked in vain."""
+"""Reason of a wait for a helper without a failed request."""
 
 
 class StepProgress(NamedTuple):
@@ -47,8 +47,8 @@ class StepProgress(NamedTuple):
         kind: Kind of phase.
         step: Name of the step.
         phases: Number of phases.
-        expected: Phones that have a task.
-        answered: Phones among these that have answered.
+        expected: Number of phones that have a task.
+        answered: Number of these phones that have answered.
         age: Seconds since the oldest of the steps began.
         left: Seconds until the first of their deadlines; negative once it has passed.
     """
@@ -68,7 +68,7 @@ class HelperWait(NamedTuple):
     Attributes:
         kind: Kind of phase.
         step: Name of the step.
-        reason: Name of the last trouble with the helper; `NOT_IN_VAIN` before there is one.
+        reason: Name of the last trouble with the helper; `NOT_IN_VAIN` without any.
         phases: Number of phases.
         age: Seconds for which the first of them has waited.
     """
@@ -85,8 +85,8 @@ class GatheringProgress(NamedTuple):
 
     Attributes:
         kind: Kind of phase.
-        wanted: Most phones that may join.
-        joined: Phones that have joined.
+        wanted: Largest number of phones that may join.
+        joined: Number of phones that have joined.
     """
 
     kind: str
@@ -144,7 +144,7 @@ class PhaseProgress:
         return tuple(GatheringProgress(*row) for row in rows)
 
     def overdue(self) -> float:
-        """Return for how many seconds a step or gathering has been overdue to end; 0 for none."""
+        """Return the most seconds by which a step or gathering is overdue; 0 for none."""
         rows = self._database.query(
             "SELECT coalesce(max(seconds_now() - due), 0) FROM ("
             " SELECT deadline AS due FROM phases WHERE NOT over UNION ALL"
@@ -175,7 +175,7 @@ class PhaseProgress:
         return dict(zip(STATUSES, (*rows[0], len(reasons) - stopped, stopped), strict=True))
 
     def failures(self) -> dict[str, int]:
-        """Return how many phases failed, by cause; those stopped by an operator do not count."""
+        """Return how many phases failed, by cause, without those stopped by an operator."""
         found = Counter(cause(reason) for reason in self._reasons() if reason != STOPPED_REASON)
         return {name: found[name] for name in (*CAUSES, OTHER)}
 
@@ -192,5 +192,5 @@ class PhaseProgress:
 
 
 def cause(reason: str) -> str:
-    """Return the cause of a failure, from the reason that phones were told."""
+    """Return the cause of a failure, from the reason that was sent to phones."""
     return next((name for name, words in CAUSES.items() if words in reason), OTHER)

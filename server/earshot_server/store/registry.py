@@ -1,4 +1,4 @@
-"""Registry of phones, of the phase each of them is in, and of who drives a phase."""
+"""Registry of phones, of gatherings and their members, and of leases on phases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from earshot_server.store.database import Database
 _TOLD_TO_ALL = [
     str(kind.parameters.__struct_config__.tag) for kind in KINDS if kind.outcome.told_to_all
 ]
-"""Kinds of phase whose results concern every phone."""
+"""Kinds of phase whose results are sent to every phone."""
 
 _STANDING = """
 WITH mine AS (
@@ -80,10 +80,10 @@ class Gathering(NamedTuple):
         wanted: Most phones that may join.
         least: Fewest phones that must have joined when the gathering ends.
         until: End of the gathering in seconds since 1970, on the database's clock.
-        joined: Phones that have joined.
+        joined: Number of phones that have joined.
         encoded: Parameters of the phase, encoded.
         encoded_choices: Choices that polls offer per label, encoded.
-        ended: Whether phones may join no more: the phase is about to begin.
+        ended: Whether the gathering is over and the phase about to begin.
     """
 
     phase: bytes
@@ -111,13 +111,13 @@ class Gathering(NamedTuple):
 
 
 class PhoneStanding(NamedTuple):
-    """Standing of one phone: all that concerns it now.
+    """Present state of one phone.
 
     Attributes:
         member: (phase, index) of the phase it is in, gathering or running; None if it is in none.
-        news: Phase that is over, whose ending the phone should be told before anything else: one of
-            its own that ended after all that it knows of, or the newest published result. It stays
-            news until the phone names it among those it knows, since a response may be lost.
+        news: Phase that is over, whose ending is to be sent to the phone: its own newest one, if
+            that ended after all that it knows, or else the newest published result, if unknown to
+            it. It stays news until the phone lists it as known, since a response may be lost.
         gathering: Oldest phase with room for phones of its cohort, if the phone is in no phase.
     """
 
@@ -141,9 +141,9 @@ class Registry:
     # ----------------------------------------------------------------------------- phones
 
     def enrol(self, public_key: bytes, invitation: bytes, uses: int, cohort: str = "") -> int:
-        """Enrol a phone under its Ed25519 key, and number it; the same key is the same phone.
+        """Enrol a phone under its Ed25519 key, and return its number.
 
-        The phone stays in the cohort with which it first enrolled.
+        The same key is the same phone, which stays in the cohort with which it first enrolled.
 
         Raises:
             InvitationUsedUpError: The invitation has enrolled as many phones as it has `uses`.
@@ -174,11 +174,11 @@ class Registry:
         return rows[0][0] if rows else None
 
     def standing(self, phone: int, known: tuple[bytes, ...] = ()) -> PhoneStanding:
-        """Return what concerns the phone now, by a single query.
+        """Return the present state of a phone, by a single query.
 
         Args:
             phone: Number of the phone.
-            known: Phases whose endings the phone says it has.
+            known: Phases whose endings the phone reports to know.
         """
         phase, index, *others = self._database.query(
             _STANDING, {"phone": phone, "known": list(known), "told_to_all": _TOLD_TO_ALL}
@@ -205,7 +205,7 @@ class Registry:
             parameters: Parameters of the phase.
             least: Fewest phones that must have joined when the gathering ends.
             until: End of the gathering, in seconds since 1970 on the database's clock.
-            name: Name that people give the phase.
+            name: Name of the phase for people.
             cohorts: Cohorts whose phones may join; empty for all.
             choices: Choices that polls offer, per label.
 
@@ -260,18 +260,19 @@ class Registry:
                 {"phase": phase, "phone": phone},
             )
         )
-        # The same phone may have taken the last place at the same time: then it is there now.
+        # The same phone may have taken the last place concurrently: then it is a member now.
         rows = rows or self._database.query(
             "SELECT index FROM members WHERE phase = %s AND phone = %s", (phase, phone)
         )
         return int(rows[0][0]) if rows else None
 
     def end_gathering(self, phase: bytes, failure: str | None = None) -> int:
-        """Let no more phones join; repeating it changes nothing.
+        """End a gathering, so that no more phones may join; repeating it changes nothing.
 
         Args:
             phase: Identifier of the phase.
-            failure: Reason why the phase does not begin; it is then over, unless it has begun.
+            failure: Reason why the phase fails; ignored if the phase has begun. None to let it
+                begin.
 
         Returns:
             Number of phones that have joined.
@@ -291,14 +292,14 @@ class Registry:
         return int(rows[0][0])
 
     def stop(self, phase: bytes, reason: str) -> bool:
-        """Stop a phase or its gathering, unless it is over; a driver erases what is left of it.
+        """Stop a phase or its gathering, unless it is over; a driver later deletes its snapshot.
 
         Returns:
             Whether it was under way.
         """
         with self._database.transaction() as connection:
-            # A driver that opens a step or publishes also holds this lock, and the next statement
-            # sees what that driver did.
+            # A driver that opens a step or publishes also holds this lock, so the next statement
+            # sees its changes.
             connection.execute("SELECT FROM gatherings WHERE phase = %s FOR UPDATE", (phase,))
             stopped = connection.execute(
                 "UPDATE gatherings g SET ended = seconds_now(), failure = %s"
@@ -309,7 +310,7 @@ class Registry:
         return stopped.rowcount > 0
 
     def stopped(self) -> tuple[tuple[bytes, str], ...]:
-        """Return the phases that were stopped but not yet erased, each with the reason."""
+        """Return the stopped phases that a driver has not ended yet, each with the reason."""
         return tuple(
             self._database.query(
                 "SELECT phase, failure FROM gatherings JOIN phases USING (phase)"
@@ -321,19 +322,18 @@ class Registry:
         """Count one more phone that refuses the phase by this rule; each phone counts once.
 
         Raises:
-            UnexpectedMessageError: The phone does not take part in such a phase, or it is over.
+            UnexpectedMessageError: The phone is not in this phase, or the phase is over.
         """
         rows = self._database.query(_REFUSE, {"phase": phase, "phone": phone, "rule": rule.value})
         if not rows or not rows[0][0]:
-            raise UnexpectedMessageError("a refusal of a phase in which this phone is not")
+            raise UnexpectedMessageError("this phone is not in the phase that it refuses")
 
     # ------------------------------------------------------------------ leases and the past
 
     def lease(self, phase: bytes, owner: str, seconds: float) -> bool:
-        """Take or renew the right to drive a phase for this many seconds; return whether it worked.
+        """Take or renew the lease of a phase for this many seconds; return whether it succeeded.
 
-        It works unless somebody else has the lease; the owner's name is one that no other process
-        has.
+        It fails while another owner holds the lease; the owner's name must be unique.
         """
         return bool(
             self._database.query(
@@ -346,7 +346,7 @@ class Registry:
         )
 
     def renew(self, phase: bytes, owner: str, seconds: float) -> bool:
-        """Keep a lease for this many seconds from now, unless somebody else has since taken it."""
+        """Extend a lease to this many seconds from now; return whether the owner still holds it."""
         return bool(
             self._database.query(
                 "UPDATE leases SET expires = seconds_now() + %s WHERE phase = %s AND owner = %s"
@@ -356,13 +356,13 @@ class Registry:
         )
 
     def release(self, phase: bytes, owner: str) -> None:
-        """Give the lease back, if the owner has it."""
+        """Release the lease, if the owner holds it."""
         self._database.query("DELETE FROM leases WHERE phase = %s AND owner = %s", (phase, owner))
 
     def purge(self, before: float) -> int:
-        """Delete what is no longer needed of phases over before then; return how many there are.
+        """Delete members and snapshots of phases that ended before a time; return their number.
 
-        Members, snapshots and expired leases are deleted; endings and the history of steps stay.
+        Leases that expired before it are deleted, too; endings and the history of steps are kept.
         """
         rows = self._database.query(
             "WITH past AS (SELECT phase FROM phases WHERE over AND finished < %(before)s UNION"
@@ -380,9 +380,9 @@ class Registry:
 
 
 def _again_if_raced(query: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-    """Run a query again if another process did the same for the phone: its result is there then.
+    """Run a query, again if another process concurrently did the same for the phone.
 
-    There are no rows if the phone is erased at the same time.
+    There are no rows if the phone is erased concurrently.
     """
     with suppress(errors.UniqueViolation):
         return _none_if_erased(query)

@@ -9,15 +9,15 @@ from earshot_server.store.database import Database
 
 SECRET_BYTES = 32
 HOURS = 8
-"""Hours after which an operator has to sign in again, whatever happened meanwhile."""
+"""Hours after which an operator has to sign in again, active or not."""
 _PURPOSE = b"earshot session\x00"
 
 
 class Sessions:
     """Sessions in a migrated database, for any number of threads and processes.
 
-    The browser alone has a session's secret: the database has its SHA-256, and that of the token
-    with which the operator signed in. Every method also raises `DatabaseUnavailableError`.
+    Only the browser has a session's secret: the database stores its SHA-256, and the hash of the
+    token with which the operator signed in. Every method also raises `DatabaseUnavailableError`.
 
     Args:
         database: Database that keeps them.
@@ -27,7 +27,7 @@ class Sessions:
         self._database = database
 
     def begin(self, token_hash: bytes) -> str:
-        """Begin a session, forget those that are over, and return the new one's secret.
+        """Begin a session, delete expired ones, and return the new one's secret.
 
         Args:
             token_hash: Hash of the operator's token (`operators.hash_of`).
@@ -43,7 +43,7 @@ class Sessions:
 
     def token_hash(self, secret: str) -> bytes | None:
         """Return the hash of the token that began a session; None if it is over or unknown."""
-        # The time of the search tells only of a hash, which reveals nothing of the secret.
+        # The time of the search may leak bits of a hash, which reveal nothing about the secret.
         rows = self._database.query(
             "SELECT token_hash FROM sessions WHERE secret_hash = %s AND ends > seconds_now()",
             (_hash(secret),),

@@ -1,7 +1,7 @@
-"""Suitability of an external database: what its server and its role must provide.
+"""Checks of an external database's version, encoding and settings.
 
-A role or a database may set anything for each of its sessions. A pooler may give every transaction
-another session, so that nothing is set by us; what does not suit is refused before it is used.
+A role or a database may have defaults for the settings of its sessions. We do not change them, as a
+pooler may give every transaction another session; a database with unsuitable ones is refused.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _SETTINGS = (
 class UnsuitableDatabaseError(LocalError):
     """The database would lose data or fail later; the message says why, and what to change.
 
-    It is of an old version, of another encoding, or with settings that this software cannot use.
+    Its version is too old, its encoding is not UTF-8, or its settings are unsuitable.
     """
 
 
 def refuse_unsuitable(database: Database) -> None:
-    """Refuse a database that would fail later, or lose what it has taken.
+    """Check that a database would not fail later or lose data.
 
     Args:
         database: Database, as the role that is to use it; migrated or not.
 
     Raises:
-        UnsuitableDatabaseError: It does not suit.
+        UnsuitableDatabaseError: It is unsuitable.
         DatabaseUnavailableError: It cannot be reached.
     """
     settings: dict[str, str] = dict(
@@ -62,17 +62,17 @@ def _reasons(settings: Mapping[str, str], set_: str, schema: str | None) -> Iter
         yield f"there is no schema in the role's search_path: {set_} search_path = public"
     if settings["synchronous_commit"] == "off":
         yield (
-            "synchronous_commit is off, so that a crash loses answers that phones have been told "
-            f"are kept: {set_} synchronous_commit = on"
+            "synchronous_commit is off, so that a crash loses acknowledged answers of phones: "
+            f"{set_} synchronous_commit = on"
         )
     isolation = settings["default_transaction_isolation"]
     if isolation != "read committed":
         yield (
-            f"default_transaction_isolation is {isolation}, under which statements fail that meet "
-            f"each other: {set_} default_transaction_isolation = 'read committed'"
+            f"default_transaction_isolation is {isolation}, with which concurrent statements fail: "
+            f"{set_} default_transaction_isolation = 'read committed'"
         )
     for name in _LIMITS:
-        milliseconds = int(settings.get(name, "0"))  # PostgreSQL 17 has brought one of them
+        milliseconds = int(settings.get(name, "0"))  # one of them is new in PostgreSQL 17
         if 0 < milliseconds < _MINUTES * 60_000:
             yield (
                 f"{name} is {milliseconds / 1000:g} s, and a step of a large phase takes minutes: "

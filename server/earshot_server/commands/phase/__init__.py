@@ -1,4 +1,4 @@
-"""`earshot phase`: a file for starting phases, one for watching and ending them."""
+"""`earshot phase`: start, watch and end phases."""
 
 from __future__ import annotations
 

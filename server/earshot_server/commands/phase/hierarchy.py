@@ -1,4 +1,4 @@
-"""Labels that a phase asks for, and what polls offer for each, as an operator gives them."""
+"""Labels of a phase, and the choices that polls offer for each, from an operator's options."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def asked(labels: str | None, file: Path | None) -> tuple[tuple[str, ...], Choic
     """Return the labels of a phase, and the choices of each.
 
     Args:
-        labels: Labels, separated by commas, which polls then offer as they are.
+        labels: Labels, separated by commas; polls then offer the labels themselves.
         file: JSON file: an object of classes, each with a list of choices.
 
     Returns:
-        The labels and choices; by default those of everyday life.
+        The labels and choices; by default `default_hierarchy`.
 
     Raises:
-        InvalidInputError: Both are given, or they are not a hierarchy.
+        InvalidInputError: Both are given, or they are not a valid hierarchy.
     """
     if labels is not None and file is not None:
         raise InvalidInputError("--labels and --hierarchy: give one of them")
@@ -59,7 +59,7 @@ def _read(file: Path) -> LabelHierarchy:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object; refuse repeated names, of which one would be lost."""
+    """Build a JSON object; refuse repeated names, which `json` would silently merge."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise InvalidInputError("a class is named twice")

@@ -1,4 +1,4 @@
-"""The places of a statistics phase: what other phases have found and named."""
+"""The places of a statistics phase: environments that earlier phases found and named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from earshot_protocol.wire import Ending
 from earshot_server.operator_client import OperatorClient
 
 NOTHING = "none"
-"""Word that stands for no phase: labels alone count."""
+"""Value of `--places-of` for no phase: only labelled contacts are counted."""
 _PUBLISHED = "published"
 
 
@@ -19,13 +19,13 @@ def of_phase(phase: str, ending: Ending | None, hierarchy: LabelHierarchy) -> Ag
     """Return the places of one phase.
 
     Args:
-        phase: Phase, as people call it.
+        phase: Identifier of the phase, as the user gave it.
         ending: Ending of that phase.
-        hierarchy: Hierarchy of the phase that is to count by them.
+        hierarchy: Label hierarchy of the statistics phase.
 
     Raises:
-        InvalidInputError: The phase has published no places, or none whose name the new phase
-            knows.
+        InvalidInputError: The phase has published no places, or none with a label of the
+            hierarchy.
     """
     if not isinstance(ending, NamedCentroids):
         raise InvalidInputError(f"--places-of {phase}: this phase has published no environments")
@@ -41,14 +41,14 @@ def of_phase(phase: str, ending: Ending | None, hierarchy: LabelHierarchy) -> Ag
 def newest(operator: OperatorClient, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
     """Return the places of the newest phase that found any, and of samples labelled since.
 
-    Phones name scenes by them.
+    Phones name scenes by the same places.
 
     Args:
-        operator: Operator of the server that knows the phases.
-        hierarchy: Hierarchy of the phase that is to count by them.
+        operator: Client of the server that has the phases.
+        hierarchy: Label hierarchy of the statistics phase.
 
     Returns:
-        The places; None where nothing was published whose name the phase knows.
+        The places; None if none was published with a label of the hierarchy.
     """
     over = [each for each in operator.phases() if each.status == _PUBLISHED]
     over.sort(key=lambda each: each.finished or 0.0, reverse=True)

@@ -1,4 +1,4 @@
-"""The samples of a labelling phase: of a file, or the unnamed environments of another phase."""
+"""The samples of a labelling phase: from a file, or the unnamed environments of another phase."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LARGEST_FILE = 2**20 + 8 * LARGEST_SAMPLES * LARGEST_DIMENSIONS
 
 
 class Samples(NamedTuple):
-    """Samples that are to be labelled.
+    """Samples to be labelled.
 
     Attributes:
         points: Embeddings of the samples, (samples, dimensions).
-        encoder: Encoder whose embeddings they are; empty where nothing says so.
+        encoder: Encoder of the embeddings; empty if unknown.
     """
 
     points: Matrix
@@ -37,7 +37,7 @@ def of_file(file: Path) -> Samples:
         file: File `.npy` of one array (samples, dimensions) of real numbers.
 
     Raises:
-        InvalidInputError: The file holds something else; the message says what is needed.
+        InvalidInputError: The file cannot be read, or does not contain such an array.
     """
     try:
         if file.stat().st_size > _LARGEST_FILE:
@@ -75,17 +75,17 @@ def of_file(file: Path) -> Samples:
 
 
 def unnamed(phase: str, ending: Ending | None) -> Samples:
-    """Return the environments that a phase found and could not name.
+    """Return the environments that a phase found but could not name.
 
     Of a discovery phase these are the cells with sound that are near no prototype.
 
     Args:
-        phase: Phase, as people call it.
+        phase: Identifier of the phase, as the user gave it.
         ending: Ending of the phase.
 
     Raises:
-        InvalidInputError: The phase has found no environments, or named all of them, or distances
-            to them are not those between embeddings.
+        InvalidInputError: The phase found no environments, named all of them, or its geometry is
+            not spherical.
     """
     if not isinstance(ending, NamedCentroids):
         raise InvalidInputError(f"--samples-of {phase}: this phase has published no environments")

@@ -68,8 +68,8 @@ class StatisticsOptions:
         contacts: With --statistics: most contacts that a phone counts.
         since: With --statistics: first day (UTC) that counts.
         until: With --statistics: day after the last one that counts.
-        places_of: With --statistics: phase whose environments count contacts that nobody labelled;
-            none to leave such contacts out; by default the newest phase.
+        places_of: With --statistics: phase whose environments are used to count unlabelled
+            contacts; none to leave these out; by default the newest phase.
     """
 
     contacts: int = 8
@@ -80,13 +80,13 @@ class StatisticsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Options(StatisticsOptions, VoteOptions, CentroidOptions, PhaseOptions):
-    """Options that make the parameters of a phase.
+    """Options that determine the parameters of a phase.
 
     Attributes:
-        statistics: Count contacts per environment instead.
-        samples: Let phones label these instead: a .npy file of embeddings (samples, dimensions) in
-            the encoder's projection.
-        samples_of: Let phones label the environments that this phase could not name instead.
+        statistics: Count contacts per environment, instead of discovering environments.
+        samples: Let phones label these samples, instead of discovering environments: a .npy file of
+            embeddings (samples, dimensions) in the encoder's projection.
+        samples_of: Likewise, let phones label the environments that this phase could not name.
         budget: Values of ε per recording. With --discovery local: clustering=…,selection=…,
             centroid-vote=…,label-vote=…; with --statistics: histogram=…
         encoder: Encoder whose embeddings phones hold: a shipped one by its name (contrast-1,
@@ -117,7 +117,7 @@ _OWN = {
     STATISTICS: names(StatisticsOptions) | {"budget"},
     LABELLING: names(VoteOptions) | _COSTS | {"samples", "samples_of"},
 }
-"""Options that some kinds of phase have, and others not."""
+"""Options that only some kinds of phase have."""
 
 
 def chosen(options: Options) -> str:
@@ -127,7 +127,7 @@ def chosen(options: Options) -> str:
         `SECURE_SUM`, `LOCAL`, `STATISTICS` or `LABELLING`.
 
     Raises:
-        InvalidInputError: Two kinds are asked for at once, or an option belongs to another kind.
+        InvalidInputError: More than one kind is chosen, or an option belongs to another kind.
     """
     labels = options.samples is not None or options.samples_of is not None
     if (options.discovery is not None) + options.statistics + labels > 1:
@@ -182,7 +182,7 @@ def _statistics(options: Options) -> StatisticsParameters:
 def _labelling(options: Options) -> LabellingParameters:
     embeddings = options.embeddings
     if embeddings is None:
-        raise InvalidInputError("--samples or --samples-of: give what is to be labelled")
+        raise InvalidInputError("--samples or --samples-of: give the samples to be labelled")
     return options.vote_parameters(
         options.phone_epsilon,
         embeddings.points,
@@ -197,14 +197,14 @@ _KINDS: Mapping[str, Callable[[Options], Parameters]] = {
     STATISTICS: _statistics,
     LABELLING: _labelling,
 }
-"""Functions that make the parameters of each kind from options."""
+"""Functions that make the parameters of each kind."""
 
 
 def _encoder(given: str) -> EncoderFile:
-    """Return a shipped encoder by its name, or the one that a file holds.
+    """Return a shipped encoder by its name, or the encoder of a file.
 
     Raises:
-        InvalidInputError: No such encoder is known.
+        InvalidInputError: There is no shipped encoder of this name, and the file cannot be read.
         DamagedEncoderError: The file is not an encoder file; the message names it.
     """
     if given in SHIPPED_ENCODERS:
@@ -241,7 +241,7 @@ def start(
 ) -> None:
     """Start a phase, which gathers phones and then runs, and print its identifier.
 
-    A verdict on what the phase can find is said in one line on standard error; with --dry-run,
+    A one-line verdict on what the phase can find is printed on standard error; with --dry-run,
     which works without a server, on standard output.
 
     Args:
@@ -254,10 +254,9 @@ def start(
         step_hours: Hours that a step waits for phones that have not answered.
         name: Name that people call the phase; need not be unique.
         cohort: Cohorts whose phones are gathered, as NAME,NAME; by default all.
-        anyway: Start the phase though default phones refuse it.
-        dry_run: Say what the phase would find, and start nothing.
-        verbose: Also say what the phase costs, its noise, when it ends and why default phones
-            refuse it.
+        anyway: Start the phase even if default phones refuse it.
+        dry_run: Show what the phase would find, without starting it.
+        verbose: Also show the phase's cost, noise and end, and why default phones refuse it.
     """
     kind, gather, step = chosen(options), gather_hours * _HOUR, step_hours * _HOUR
     if sitting:
@@ -323,10 +322,10 @@ def start(
 
 
 def _check_sitting(kind: str, options: Options, *hours: float) -> None:
-    """Refuse options that a sitting does not have.
+    """Refuse options that do not go with a sitting.
 
     Raises:
-        InvalidInputError: One is given; the message says which.
+        InvalidInputError: One is given; the message names it.
     """
     usual = Options(phones=options.phones)
     others = {
@@ -342,7 +341,7 @@ def _check_sitting(kind: str, options: Options, *hours: float) -> None:
 
 
 def _embeddings(options: Options, connection: OperatorConnection) -> Samples:
-    """Return the samples to be labelled: of a file, or what another phase could not name."""
+    """Return the samples to be labelled: of a file, or the unnamed environments of a phase."""
     file, phase = options.samples, options.samples_of
     if file is not None and phase is not None:
         raise InvalidInputError("--samples and --samples-of: give one of them")
@@ -355,7 +354,7 @@ def _embeddings(options: Options, connection: OperatorConnection) -> Samples:
 def _places(
     phase: str | None, hierarchy: LabelHierarchy, operator: _Operator
 ) -> AgreedPlaces | None:
-    """Return the places by which unlabelled contacts count: of a phase, or of the newest."""
+    """Return the places used to count unlabelled contacts: of one phase, or of the newest."""
     server = None if phase == NOTHING else operator()
     if phase is None and server is not None:
         return newest(server, hierarchy)
@@ -367,7 +366,7 @@ def _places(
 
 
 def _operator(connection: OperatorConnection, dry_run: bool) -> OperatorClient | None:
-    """Return the server's operator; None for a dry run where there is no server to ask."""
+    """Return a client of the server; None for a dry run if the server does not answer."""
     try:
         operator = connection.operator()
         operator.cohorts()

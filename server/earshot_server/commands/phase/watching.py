@@ -32,7 +32,7 @@ Phase = Annotated[
 def begin(
     phase: Phase, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
 ) -> None:
-    """Let a phase begin with the phones that have joined, before its gathering is over."""
+    """Begin a phase with the phones that have joined, before its gathering is over."""
     client = connection.operator()
     view = client.begin(client.find(phase))
     if as_json:
@@ -42,7 +42,7 @@ def begin(
 
 
 def list_phases(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False) -> None:
-    """List all phases, newest first, and what phones have spent in them."""
+    """List the newest phases, at most 100, and the privacy that phones have spent in all."""
     client = connection.operator()
     phases = client.phases()
     if as_json:
@@ -60,7 +60,7 @@ def list_phases(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = F
 def show(
     phase: Phase, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
 ) -> None:
-    """Show one phase: where it stands, how many phones have answered, and its result."""
+    """Show one phase: its steps, how many phones have answered, and its result."""
     client = connection.operator()
     everything = client.export(client.find(phase))
     if as_json:
@@ -83,7 +83,7 @@ def show(
         again = from_now(trouble.next_try, now)
         print(
             f"  in trouble: {trouble.reason}, {trouble.attempts} of {MOST_TRIES} tries; "
-            f"the next one {again}; the driver's log has the rest"
+            f"the next one {again}; the driver's log has the details"
         )
     for row in refusals.rows(everything.phase.refusals):
         refuse = "phone refuses" if row.phones == 1 else "phones refuse"
@@ -111,7 +111,7 @@ def cohorts(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
 def stop(
     phase: Phase, /, *, connection: OperatorConnection = DEFAULT, as_json: AsJson = False
 ) -> None:
-    """End a phase without a result; its phones are told. One that is over stays as it is."""
+    """End a phase without a result; its phones learn of it. One that is over stays as it is."""
     client = connection.operator()
     came = client.stop(client.find(phase))
     if as_json:
@@ -137,7 +137,7 @@ def export(
 
     Args:
         out: File to write; by default standard output.
-        overwrite: Replace the file where it exists.
+        overwrite: Replace the file if it exists.
     """
     refuse_existing(out, overwrite)
     client = connection.operator()

@@ -1,4 +1,4 @@
-// Renew what changes while a phase is under way. Without this, a reload shows the same.
+// Refresh the live parts of a page while a phase is under way. Without this, reload the page.
 "use strict";
 
 const main = document.querySelector("main");
@@ -9,13 +9,13 @@ async function renew() {
   if (!response.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   if (fresh.querySelector("main").dataset.state !== main.dataset.state) {
-    // Not a reload, which would send a form again whose answer this page may be.
+    // Not a reload: this page may be the response to a form, which would be sent again.
     location.replace(location.pathname + location.search);
     return;
   }
   for (const part of document.querySelectorAll("[data-live]")) {
     const next = fresh.getElementById(part.id);
-    // A part that somebody is using stays as it is.
+    // A part that has the focus stays as it is.
     if (next && !part.contains(document.activeElement)) part.replaceWith(next);
   }
 }

@@ -1,8 +1,8 @@
--- Times are seconds since 1970 on this database's clock, as everywhere in the protocol.
+-- All times are seconds since 1970 on this database's clock.
 CREATE FUNCTION seconds_now() RETURNS double precision LANGUAGE sql VOLATILE
     AS $$ SELECT extract(epoch FROM clock_timestamp())::double precision $$;
 
--- What PhaseStore keeps: the present step of each phase.
+-- The present step of each phase (PhaseStore).
 CREATE TABLE phases (
     phase bytea PRIMARY KEY CHECK (octet_length(phase) = 16),
     position bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
@@ -18,15 +18,15 @@ CREATE TABLE phases (
     finished double precision
 );
 
--- Snapshots apart from phases, so that backups can leave them out: the leader's noise of a sum that
--- is under way is in them, and no restored server goes on with one. They are purged in time.
+-- Snapshots are separate from phases, so that backups can leave them out: they contain the leader's
+-- noise of a sum under way, and a restored server continues no phase. They are purged in time.
 CREATE TABLE snapshots (
     phase bytea PRIMARY KEY,
     snapshot bytea NOT NULL
 );
 
 -- The present step's tasks and answers; answers may be kept while the next step is open. They are
--- only written under a lock on their phase's row, so that a foreign key would only cost time.
+-- written only under a lock on their phase's row, so a foreign key would only cost time.
 CREATE TABLE tasks (
     phase bytea NOT NULL,
     phone bigint NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE answers (
     PRIMARY KEY (phase, number, phone)
 );
 
--- Ciphertexts do not compress, and whole tables of them go at the end of every step.
+-- Ciphertexts do not compress, and all of a phase's are deleted at the end of every step.
 ALTER TABLE snapshots ALTER snapshot SET STORAGE EXTERNAL;
 ALTER TABLE tasks ALTER task SET STORAGE EXTERNAL;
 ALTER TABLE answers ALTER answer SET STORAGE EXTERNAL;
@@ -84,9 +84,9 @@ CREATE TABLE gatherings (
     created double precision NOT NULL DEFAULT seconds_now(),
     ended double precision,
     failure text,
-    name text NOT NULL,  -- what an operator calls the phase
-    cohorts text[] NOT NULL,  -- whose phones it gathers: none named means all
-    choices bytea NOT NULL  -- per label, what polls offer for it (MessagePack)
+    name text NOT NULL,  -- for people; empty for none
+    cohorts text[] NOT NULL,  -- cohorts whose phones may join; empty for all
+    choices bytea NOT NULL  -- choices that polls offer, per label (MessagePack)
 );
 
 CREATE TABLE members (
@@ -99,8 +99,8 @@ CREATE TABLE members (
 );
 CREATE INDEX members_of_phone ON members (phone);
 
--- How many phones have said by which rule they refuse a phase. Which phone said which is not kept:
--- only that it has said something, so that none is counted twice.
+-- Number of phones that reported a refusal of a phase, by rule. A phone's rule is not stored, only
+-- that it has reported one (members.refused), so that none is counted twice.
 CREATE TABLE refusals (
     phase bytea NOT NULL REFERENCES gatherings,
     rule text NOT NULL,
@@ -114,8 +114,8 @@ CREATE TABLE leases (
     expires double precision NOT NULL
 );
 
--- A phase that a driver could not move on, and when it is tried again. A row is written before each
--- try and deleted after a good one, so that a driver which dies in the middle leaves it behind.
+-- Phases that a driver could not move on, and when they are tried again. A row is written before
+-- each try and deleted after success, so that a driver which dies during a try leaves it behind.
 CREATE TABLE troubles (
     phase bytea PRIMARY KEY,
     attempts integer NOT NULL,
@@ -123,7 +123,7 @@ CREATE TABLE troubles (
     next_try double precision NOT NULL
 );
 
--- A phase whose helper gave no answer, and when it is asked again.
+-- Phases whose helper gave no answer, and when it is asked again.
 CREATE TABLE errands (
     phase bytea PRIMARY KEY,
     attempts integer NOT NULL,
@@ -131,29 +131,29 @@ CREATE TABLE errands (
     next_try double precision NOT NULL
 );
 
--- When the try after so many is made: after 5, 10, 20, … seconds, and never more than an hour.
+-- Time of the next try after this many: in 5, 10, 20, … seconds, at most an hour.
 CREATE FUNCTION next_try_after(attempts integer) RETURNS double precision LANGUAGE sql VOLATILE
     AS $$ SELECT seconds_now() + least(3600, 5 * power(2, least(attempts, 20) - 1)) $$;
 
--- When each driver last began to look at everything.
+-- Time of each driver's last turn.
 CREATE TABLE drivers (
     owner text PRIMARY KEY,
     turned double precision NOT NULL
 );
 
--- What is counted over all drivers, for good.
+-- Counters of all drivers together, never reset.
 CREATE TABLE tallies (
     name text PRIMARY KEY,
     count bigint NOT NULL
 );
 
--- Readiness writes here: one row, to see whether anything can be written.
+-- One row, which the readiness check writes.
 CREATE TABLE readiness (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     written double precision NOT NULL
 );
 
--- Keyed hashes of the files with which this database is served, never what is in them.
+-- Keyed hashes of the credential files with which this database is served.
 CREATE TABLE credentials (
     file text PRIMARY KEY,
     fingerprint bytea NOT NULL CHECK (octet_length(fingerprint) = 32)
@@ -166,15 +166,15 @@ CREATE TABLE operators (
     created double precision NOT NULL DEFAULT seconds_now()
 );
 
--- Browsers in which an operator has signed in. The secret is the browser's cookie; only its hash is
--- here. A session holds as long as the token that began it: a rotated token is nobody's.
+-- Browsers in which an operator has signed in. The secret is in the browser's cookie; only its hash
+-- is stored. A session is valid no longer than the token that began it.
 CREATE TABLE sessions (
     secret_hash bytea PRIMARY KEY CHECK (octet_length(secret_hash) = 32),
     token_hash bytea NOT NULL CHECK (octet_length(token_hash) = 32),
     ends double precision NOT NULL
 );
 
--- Who did what; written in the transaction that does it. Never a secret, never a phone's key.
+-- Audit log, written in the transaction of each action. It contains no secret and no phone's key.
 CREATE TABLE audit (
     entry bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at double precision NOT NULL DEFAULT seconds_now(),
