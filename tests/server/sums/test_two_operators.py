@@ -444,7 +444,7 @@ def test_a_leader_takes_no_offer_whose_window_is_at_another_time(years: int) -> 
     assert isinstance(made, OfferMade)
     moved = {name: getattr(made.offer, name) + away for name in ("opens", "closes", "answer_until")}
     bent = bent_offer(operators, made, **moved)
-    with pytest.raises(MalformedMessageError, match="closed: .* are not accepted now"):
+    with pytest.raises(MalformedMessageError, match=r"closed: .* are not accepted now"):
         operators.keys.check(request(leader), bent, NOW)
     operators.keys.check(request(leader), bent, NOW + away)
     leader.accept(HELPER, bent)
