@@ -81,7 +81,7 @@ class LabelHierarchy:
             for choice in choices:
                 if class_of.setdefault(_checked_name(choice), name) != name:
                     raise InvalidInputError(
-                        f"{choice!r} stands for {class_of[choice]!r} and for {name!r}; a choice "
+                        f"{choice!r} belongs to {class_of[choice]!r} and to {name!r}; a choice "
                         "belongs to one class"
                     )
         object.__setattr__(self, "groups", MappingProxyType(groups))

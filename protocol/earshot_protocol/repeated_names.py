@@ -72,5 +72,5 @@ def _skip_map(data: bytes, at: int, size: int) -> int:
         names.add(msgspec.msgpack.decode(data[at:behind]))
         at = _skip(data, behind)
     if len(names) < size:
-        raise MalformedMessageError("not a message: a name stands twice in a map")
+        raise MalformedMessageError("not a message: a map repeats a name")
     return at

@@ -219,7 +219,7 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
         centroids: Prototypes, unit rows: of each label (and choice) those of its rows in the sum
             that stand clear of the noise, or the longest if none does.
         labels: Index into `label_names` of each centroid.
-        choices: Choice of a poll that each centroid stands for; empty where it is the label's.
+        choices: Choice of a poll that each centroid names; empty where it names the label.
         label_names: Labels of the phase, L.
         name_p_values: P-value of each centroid's name; where it is large, the centroid may be
             noise.

@@ -53,7 +53,7 @@ def salt(opening: AdvertiseKeys, told: bytes) -> bytes:
 
     Args:
         opening: First task of the sum, of any phone: its own number is left out.
-        told: Description of the sum, in the same bytes for every phone; empty in a bare sum.
+        told: Description of the sum, the same bytes for every phone; empty in a sum of no phase.
     """
     alike = msgspec.structs.replace(opening, index=0)
     return hashlib.sha256(_SALT + canonical(alike) + told).digest()

@@ -6,7 +6,7 @@ and a secret-sharing threshold t, where a fraction γ may be corrupted and a fra
 1. *secrecy*: n · Pr[HG(n−1, ⌈γn⌉, k) ≥ t] ≤ 2^-σ, or corrupted neighbours rebuild a secret;
 2. *recovery*: n · Pr[k − HG(n−1, ⌈ρn⌉, k) < t] ≤ 2^-η, or too few neighbours stay to rebuild one;
 3. *connection*: n · (γ+ρ)^(k/2) ≤ 2^-σ, or a run of k/2 bad positions on the ring may cut the
-   honest survivors in two, whose sums could then be told apart.
+   honest survivors in two, whose sums could then be distinguished.
 
 One more condition guards against a server that sends neighbours contradictory lists:
 

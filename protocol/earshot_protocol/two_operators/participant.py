@@ -74,7 +74,7 @@ class ReportingParticipant:
         """
         offer = self._offer
         if self.done or not isinstance(task, SendReport) or task.sum_id != offer.sum_id:
-            raise UnexpectedMessageError("a report was sent already, or is not asked for")
+            raise UnexpectedMessageError("a report was sent already, or was not requested")
         seed, report_id, public = os.urandom(SEED_BYTES), os.urandom(ID_BYTES), b""
         if offer.parameters.ones is None:
             rest = self._words - helper_shares((seed,), offer.parameters)
