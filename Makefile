@@ -14,10 +14,10 @@ COSTS := out/costs.jsonl
 BEGUN := $(shell date +%s)
 comma := ,
 
-# Types are looked at beside the tests: alone, they leave all cores but one with nothing to do.
+# Types are checked beside the tests: mypy keeps only one core busy.
 MAKEFLAGS += --jobs=2
 
-# Hundreds of processes of the tests import the same files: each is compiled once.
+# Hundreds of test processes import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-phones test ci test-all mutants browser lint types imports unit phone-page format lock lowest clean
@@ -50,9 +50,9 @@ TIMES = $(V)/python tests/support/timing.py $(COSTS) --begun=$(BEGUN)
 test: $(CHECKS) ## everything a change must pass
 	$(TIMES)
 
-# tests/support/changed.py says what has changed. SINCE=COMMIT looks further back, or less far.
+# tests/support/changed.py determines what has changed, since another commit with SINCE=COMMIT.
 ci: COUNTED := $(COUNTED_TESTS)
-ci: $(CHECKS) ## what .ci/run adds to it: coverage, and slow tests and mutants of what changed lately
+ci: $(CHECKS) ## test as .ci/run does: with coverage, and slow tests and mutants of recent changes
 	$(COVERAGE)
 	PYTHONPATH=tests $(V)/python -m support.changed --minutes=5 --since=$(SINCE) -- $(PYTEST)
 	$(MAKE) mutants WHICH='--changed --since=$(SINCE) --minutes=3'
@@ -61,12 +61,12 @@ ci: $(CHECKS) ## what .ci/run adds to it: coverage, and slow tests and mutants o
 test-all: SELECT :=
 test-all: EXAMPLES := earshot
 test-all: COUNTED := $(COUNTED_TESTS)
-test-all: $(CHECKS) ## the whole, for a night: all slow tests, all examples, all mutants that must die
+test-all: $(CHECKS) ## test everything: all slow tests, all examples, all mutants that must fail
 	$(COVERAGE)
 	$(MAKE) mutants WHICH=--named
 	$(TIMES)
 
-# Each of the two packages must reach the bar alone: one must not carry the other.
+# Each of the two packages must reach the limit by itself.
 define COVERAGE
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
@@ -83,15 +83,15 @@ types: .venv/.installed
 imports: .venv/.installed
 	$(V)/lint-imports
 
-# Before anything else, because it is what a machine may lack.
+# Before anything else, because a machine may have no browser.
 ifneq (,$(if $(ONLY),,$(filter test ci test-all,$(MAKECMDGOALS))))
 lint types imports: | browser
 endif
 browser: .venv/.installed
 	@PYTHONPATH=tests $(V)/python -m support.browser
 
-# Four processes on two cores: many tests wait for a server that they have started, and not for a core.
-# Counting lines takes a third of the tests' time, so only what reaches the two packages is counted.
+# Four processes on two cores: many tests wait for servers that they have started.
+# Coverage takes a third of the tests' time, so only tests that reach the two packages measure it.
 PYTEST = -n 4 --dist loadfile --no-loadscope-reorder --hypothesis-profile=$(EXAMPLES) --costs=$(COSTS)
 unit: $(if $(filter protocol client models,$(ONLY)),.venv/.installed,browser)
 	@echo "Testing: 6 minutes on two idle cores; longer with ci and test-all."
@@ -100,18 +100,18 @@ unit: $(if $(filter protocol client models,$(ONLY)),.venv/.installed,browser)
 	$(if $(COUNTED),$(V)/pytest $(PYTEST) -m "$(SELECT)" --cov --cov-report= $(COUNTED))
 	$(V)/pytest $(PYTEST) -m "$(SELECT)" $(COUNTED:%=--ignore-glob='%/*') $(ONLY:%=tests/%)
 
-# All of them take about an hour; WHICH=--help says how to choose. Results are kept in out/mutants.
-mutants: .venv/.installed ## put mistakes into what protects people, one at a time: a test must fail
+# All of them take about an hour; WHICH=--help lists options. Results are kept in out/mutants.
+mutants: .venv/.installed ## insert faults into protective code, one at a time: a test must fail
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(V)/python -m support.mutation $(WHICH)
 
-phone-page: .venv/.installed ## bundle the page of a phone to where the server's package has it
+phone-page: .venv/.installed ## bundle the phone's page into the server's package
 	PYTHONPATH=tests $(V)/python -m support.compiled_page
 
-format: .venv/.installed ## let ruff rewrite what it can
+format: .venv/.installed ## format, and fix what ruff can
 	$(V)/ruff format .
 	$(V)/ruff check --fix .
 
-# Not for the Python that locks alone: newer ones need packages besides. Of each there is one version.
+# For all supported Pythons: newer ones need additional packages. Each package has one version.
 define compile
 	echo '# Exact versions of $(3). Written by `make lock`.' > .venv/lock/header
 	.venv/lock/bin/uv pip compile --quiet --no-config --universal --fork-strategy fewest \
@@ -121,8 +121,8 @@ define compile
 	rm .venv/lock/found.txt
 endef
 
-# An extra that a package asks for is pinned with it: pip takes one that is not for another package,
-# and looks for its newest version, which has no hash. Constraints have none.
+# Pins keep the extras that packages require: without one, pip would look for the newest version of
+# the package with its extra, which has no hash. Constraints must not have extras.
 lock: ## choose the newest versions that pyproject.toml allows and pin them
 	$(PYTHON) -m venv --clear .venv/lock
 	.venv/lock/bin/python -m pip --quiet install uv==0.13.9
@@ -134,7 +134,7 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them
 	$(call compile,simulations/requirements.lock,--extra simulations .venv/lock/build.txt \
 		--constraint .venv/lock/versions.txt,what `make demo` installs)
 
-# With uv, since pip installs the newest alone. The whole takes half an hour, and is no part of CI.
+# With uv, since pip installs only the newest. It takes half an hour and is not part of CI.
 LOWEST_TESTS := tests/protocol tests/client tests/server tests/models tests/simulations
 lowest: ## run tests with the lowest versions that pyproject.toml allows (LOWEST_TESTS=...)
 	$(PYTHON) -m venv --clear .venv/lowest
@@ -149,7 +149,7 @@ clean: ## remove what make made
 		.import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
-# What `make demo` needs comes first, and what `make test` needs besides is added to it.
+# Packages for `make demo` come first; those that only `make test` needs are added to them.
 .venv/.simulations: simulations/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=..." \
 		if sys.version_info < (3, 11) else 0)'
@@ -164,6 +164,6 @@ clean: ## remove what make made
 	@touch $@
 
 .venv/.installed: requirements.lock | .venv/.editable
-	@echo "Installing what tests need besides: 4 GB on disk, two to three minutes."
+	@echo "Installing what tests need as well: 4 GB on disk, two to three minutes."
 	@$(V)/python deploy/packages.py $<
 	@touch $@

@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
 
 
 def await_ready(server: subprocess.Popen[str]) -> None:
-    """Return when the server is ready; exit if it ends before, or takes too long."""
+    """Wait until the server is ready; exit if it ends before, or takes too long."""
     assert server.stdout is not None  # noqa: S101 - it is a pipe
     line = server.stdout.readline()
     address = next((word for word in line.split() if word.startswith("http://")), None)

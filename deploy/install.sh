@@ -104,7 +104,7 @@ suitable() { # a Python that the service's account can run, new enough, able to 
 }
 
 if [ -n "$python" ]; then
-    suitable "$python" || fail "$python is no Python 3.11 or later with venv that ${account:-you} can run"
+    suitable "$python" || fail "$python is not a Python 3.11 or later with venv that ${account:-you} can run"
 else
     for name in python3 python3.13 python3.12 python3.11 /usr/bin/python3 /usr/local/bin/python3; do
         found=$(command -v "$name") && suitable "$found" && python=$found && break
@@ -174,7 +174,7 @@ chmod 0700 "$data"
 settings=$prefix/environment
 if [ ! -e "$settings" ]; then
     (umask 077 && cat > "$settings") << 'END'
-# Settings of the server, read when it starts. A PostgreSQL in place of the embedded one:
+# Settings of the server, read when it starts. A PostgreSQL instead of the embedded one:
 #EARSHOT_DATABASE=postgresql://earshot:password@db.example/earshot
 #EARSHOT_WEB_DATABASE=postgresql://earshot_web:another-password@db.example/earshot
 #EARSHOT_DRIVER_DATABASE=postgresql://earshot_driver:a-third-password@db.example/earshot
@@ -187,7 +187,7 @@ fi
 
 attempt=$(as_service mktemp -d)
 say "starting it once, with a temporary database …"
-# Settings of the real server are not for this one.
+# Without the settings of the real server.
 if ! as_service env -u EARSHOT_DATABASE -u EARSHOT_WEB_DATABASE -u EARSHOT_DRIVER_DATABASE \
     "$prefix/venv/bin/python" - "$attempt" \
     < "$here/attempt.py"; then

@@ -2,7 +2,7 @@
 
     python deploy/packages.py LOCK
 
-Lines instead of a bar, so that a log shows them, too.
+It prints lines instead of a bar, so that they also show in a log.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(lock: Path) -> int:
 
 
 def _read(pip: subprocess.Popen[str], found: list[str], new: list[str]) -> None:
-    """Note each package that pip finds, and those that it unpacks, until pip ends."""
+    """Record each package that pip finds, and those that it unpacks, until pip ends."""
     for line in pip.stdout or ():
         # pip's words for a package of an index, one of a local folder, and one that is there.
         if line.startswith(("Collecting ", "Processing ", "Requirement already satisfied")):

@@ -49,7 +49,7 @@ LARGEST_SMALL_BODY = 64 * 2**10
 LARGEST_START = 4 * 2**20
 """Most bytes of an operator's request to start a phase, whose parameters may hold samples."""
 LARGEST_ENROLMENT = 32 * 2**10
-"""Most bytes of a request from somebody who is not known yet."""
+"""Most bytes of an enrolment."""
 LARGEST_INVITED = 10**8
 LONGEST_GATHERING = 365 * 86_400.0
 LARGEST_REFUSAL = 512
@@ -65,16 +65,16 @@ PhaseName = Annotated[str, Meta(max_length=64)]
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all bodies: they are immutable and name no unknown fields."""
+    """Base of all bodies: immutable, and without unknown fields."""
 
 
 class Enrol(_Body, frozen=True, kw_only=True):
-    """A phone asks to be known by its key; the request is signed with it, its `keyid` is `new`."""
+    """A phone's request to enrol its key; it is signed with that key, and its `keyid` is `new`."""
 
     public_key: PublicKey
     """Ed25519 public key of the phone."""
     attestation: Annotated[str, line(16_384)]
-    """Proof that the server's attestation asks for; by default an invitation code."""
+    """Proof that the server's attestation requires; by default an invitation code."""
 
 
 class Enrolled(_Body, frozen=True, kw_only=True):
@@ -84,20 +84,20 @@ class Enrolled(_Body, frozen=True, kw_only=True):
 
 
 class AskTask(_Body, frozen=True, kw_only=True):
-    """A phone asks for its task, and names its newest results, to be told of newer ones only."""
+    """A phone's request for its task, with its newest results: the server sends newer ones only."""
 
     known: Annotated[tuple[Identifier, ...], Meta(max_length=8)] = ()
 
 
 class Refuse(_Body, frozen=True, kw_only=True):
-    """A phone says by which rule it refuses a phase, and nothing else of why."""
+    """A phone's refusal of a phase: the rule that forbids it, and no further reason."""
 
     phase: Identifier
     rule: Rule
 
 
 class Leave(_Body, frozen=True, kw_only=True):
-    """A phone is no longer to be known: the server deletes its key, its number and its places."""
+    """A phone's request to leave: the server deletes its key, its number and its places."""
 
 
 class Problem(_Body, frozen=True, kw_only=True, omit_defaults=True):
@@ -112,7 +112,7 @@ class Problem(_Body, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Invite(_Body, frozen=True, kw_only=True):
-    """An operator asks for an invitation code."""
+    """An operator's request for an invitation code."""
 
     uses: Annotated[int, Meta(ge=1, le=LARGEST_INVITED)] = 1
     """Number of phones that may enrol with the code."""
@@ -123,7 +123,7 @@ class Invite(_Body, frozen=True, kw_only=True):
 
 
 class Invitation(_Body, frozen=True, kw_only=True):
-    """A signed code; whoever holds it may enrol as many phones as it has uses."""
+    """A signed code that enrols as many phones as it has uses."""
 
     code: str
     uses: int
@@ -136,21 +136,21 @@ class StartPhase(_Body, frozen=True, kw_only=True):
     """An operator starts a phase: it gathers phones, then runs with those that have joined."""
 
     parameters: AnyParameters
-    """Parameters of the phase; it starts as soon as `phones` phones, those wanted, have joined."""
+    """Parameters of the phase; it starts as soon as `phones` phones have joined."""
     least_phones: Annotated[int, Meta(ge=3, le=10**8)] | None = None
-    """Phones that must have joined when the gathering ends; by default all that are wanted."""
+    """Phones that must have joined when the gathering ends; by default `phones`."""
     gather_seconds: Annotated[float, Meta(gt=0, le=LONGEST_GATHERING)] = 86_400.0
     name: PhaseName = ""
-    """Name for people; results carry it in public."""
+    """Display name, which is published with the results."""
     cohorts: Annotated[tuple[CohortName, ...], Meta(max_length=64)] = ()
-    """Cohorts from which alone the phase gathers phones; if empty, any phone may join."""
+    """Cohorts whose phones may join; if empty, any phone may."""
     anyway: bool = False
     """Start the phase even if default phones refuse it or a cohort has no phones."""
     choices: Choices = ()
     """Choices that polls offer for each label; by default the labels themselves."""
 
     def agreed(self) -> Parameters:
-        """Return the parameters with the digest of labels and choices, which may be left out.
+        """Return the parameters, with the digest of labels and choices if it was left out.
 
         Raises:
             InvalidParametersError: Labels and choices are not a hierarchy, or another digest is
@@ -182,7 +182,7 @@ class StartPhase(_Body, frozen=True, kw_only=True):
         """Return the number of phones that must have joined when the gathering ends.
 
         Raises:
-            InvalidParametersError: The number is larger than that of the phones wanted.
+            InvalidParametersError: The number is larger than `phones`.
         """
         least = self.least_phones if self.least_phones is not None else self.parameters.phones
         if least > self.parameters.phones:
@@ -205,8 +205,8 @@ def decode_body(data: bytes, media_type: str, kind: type[_T]) -> _T:
     """Read a body of one of the two media types.
 
     Raises:
-        MalformedMessageError: The data are not such a body, and the message says where; or a name
-            stands twice in a map of MessagePack.
+        MalformedMessageError: The data are not such a body (the message says where), or a map in
+            MessagePack repeats a name.
     """
     decode = msgspec.json.decode if media_type == JSON else msgspec.msgpack.decode
     try:

@@ -1,4 +1,4 @@
-"""Types of arrays, by the names that all packages use for them."""
+"""Array types that all packages share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
-"""Real numbers."""
+"""Array of float64."""
 Whole = npt.NDArray[np.int64]
-"""Whole numbers."""
+"""Array of int64."""

@@ -1,4 +1,4 @@
-"""Validators of numbers: each says in one sentence what was wrong and what would be accepted.
+"""Validators of numbers: every error states the wrong value and what would be accepted.
 
 They return the checked value as Python's `int` or `float`, so that a check and an assignment are
 one line. Booleans and strings are not numbers.
@@ -12,7 +12,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.plain_values import plain_value
 
 SMALLEST_EPSILON = 1e-9
-"""Smallest ε: noise for less would leave the range of its samplers."""
+"""Smallest ε: noise for a smaller one would exceed the range of the samplers."""
 
 
 def whole(name: str, value: int, least: int = 1, most: int | None = None) -> int:
@@ -116,13 +116,13 @@ def probability(name: str, value: float) -> float:
 
 
 def _number(value: object) -> float:
-    """Return a number, or one that is in no range."""
+    """Return the value as a float; if it is not a number, NaN, which is in no range."""
     number = plain_value(value)
     if isinstance(number, bool) or not isinstance(number, int | float):
         return math.nan
     try:
         return float(number)
-    except OverflowError:  # of a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         return math.nan
 
 

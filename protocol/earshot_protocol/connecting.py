@@ -1,8 +1,8 @@
-"""Connections to a server by its URL: the one place where programs of ours open any.
+"""Connections to a server by its URL; all programs of Earshot open theirs here.
 
-What goes over them is for the host that was named and for no other. So they lead to it by https, or
-to this machine itself; redirects are not followed; and a proxy of the environment, which may open
-the way for https (`https_proxy`, `no_proxy`), sees the name of the host and nothing else.
+Requests must reach only the host that the URL names. Hence connections use https, or stay on this
+machine; redirects are not followed; and a proxy of the environment (`https_proxy`, `no_proxy`)
+tunnels https and sees only the name of the host.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from earshot_protocol.overriding import override
 def connection(
     server: str, tls: ssl.SSLContext | None, timeout: float
 ) -> http.client.HTTPConnection:
-    """Return a connection to a server, which is made with the first request.
+    """Return a connection to a server; the first request opens it.
 
     Args:
         server: URL of the server, https; http is accepted for this machine's own addresses only.
-        tls: Settings by which the server is authenticated; by default the certificates that the
-            system trusts.
-        timeout: Seconds for which the network may stand still.
+        tls: Settings that authenticate the server; by default the system's trusted certificates.
+        timeout: Timeout of each network operation, in seconds.
 
     Raises:
-        InvalidInputError: This is not the URL of a server, or the environment names a proxy that
-            cannot open the way to it.
+        InvalidInputError: This is not the URL of a server, or `https_proxy` in the environment is
+            not the URL of an HTTP proxy.
     """
     try:
         url = urlsplit(server)
@@ -45,7 +44,7 @@ def connection(
         (host or "").encode("idna")  # as it is looked up
     except ValueError as error:
         raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
-    # Signatures cover the path as it is sent, which is that of the request alone.
+    # Signatures cover the path as it is sent, so the URL must not add to the request's.
     more = url.path.removeprefix("/") or url.query or url.fragment or "@" in url.netloc
     unseen = [letter for letter in server if letter.isspace() or not letter.isprintable()]
     if not host or url.scheme not in ("http", "https") or more or unseen:
@@ -53,14 +52,14 @@ def connection(
             f"{server!r} is not the URL of a server, such as https://example.org or "
             "http://127.0.0.1:8000"
         )
-    # Without a port, http.client looks for one in the host, and takes the end of an IPv6 address.
+    # Without a port, http.client parses the host for one and takes the end of an IPv6 address.
     usual = http.client.HTTPS_PORT if url.scheme == "https" else http.client.HTTP_PORT
     port = usual if given is None else given
     if url.scheme == "https":
         return _encrypted(host, port, tls or ssl.create_default_context(), timeout)
     if not is_this_machine(host):
         raise InvalidInputError(
-            f"{server}: http shows what is sent to everybody on the way; use https"
+            f"{server}: http is not encrypted, so others on the network can read it; use https"
         )
     return _Within(host, port, timeout=timeout)
 
@@ -90,7 +89,7 @@ def _encrypted(
         (name or "").encode("idna")
     except ValueError:
         name, at = None, None
-    if not name or proxy.scheme != "http":  # its password, if it has one, is for nobody's eyes
+    if not name or proxy.scheme != "http":  # not quoted: it may hold a password
         raise InvalidInputError(
             f"https_proxy does not name an HTTP proxy, such as http://proxy.example:3128: change "
             f"it, or set no_proxy={host} to reach {host} without one"
@@ -121,16 +120,15 @@ def exchange(
         path: Path of the request, with its query.
         body: Body of the request, if it has one.
         fields: Header fields of the request.
-        limit: Most bytes that a successful response may have; one more is read, and no further one.
-        until: Reading of `time.monotonic` at which the exchange has to be over.
+        limit: Most bytes of a successful response; at most one more is read.
+        until: Deadline of the exchange, as a reading of `time.monotonic`.
 
     Returns:
-        The response and its content; of one that tells of a failure at most `LARGEST_SMALL_BODY`
-        bytes and one more.
+        The response and its content; of an error at most `LARGEST_SMALL_BODY` bytes and one more.
 
     Raises:
         OSError: The server cannot be reached, or takes too long.
-        http.client.HTTPException: What it says is not HTTP, or is cut off.
+        http.client.HTTPException: The response is not HTTP, or is cut off.
     """
     connected = connect(connection, until)
     with cut_off(lambda: connected, until):
@@ -140,26 +138,26 @@ def exchange(
                 largest = limit if 200 <= response.status < 300 else LARGEST_SMALL_BODY
                 content = response.read(largest + 1)
                 has_more = not response.isclosed()
-        except ValueError as error:  # which http.client lets through, as for negative lengths
+        except ValueError as error:  # http.client raises it, for example for negative lengths
             raise http.client.HTTPException(f"not HTTP: {error}") from error
     if len(content) <= largest and response.length:
         raise http.client.IncompleteRead(content, response.length)
-    if has_more:  # which is not read
+    if has_more:  # the rest would precede the next response
         connection.close()
     return response, content
 
 
 def connect(connection: http.client.HTTPConnection, until: float) -> socket.socket:
-    """Make a connection, unless it is there, and return its socket.
+    """Open a connection, unless it is open, and return its socket.
 
     Args:
-        connection: Connection to the server; it is closed if it cannot be made whole: without TLS,
-            it would lead to the proxy.
-        until: Reading of `time.monotonic` at which it has to be there.
+        connection: Connection to the server; it is closed if opening fails: a half-open one would
+            send requests to the proxy without TLS.
+        until: Deadline, as a reading of `time.monotonic`.
 
     Raises:
         OSError: The server cannot be reached, or takes too long.
-        http.client.HTTPException: What a proxy says is not HTTP.
+        http.client.HTTPException: The proxy's response is not HTTP.
     """
     if connection.sock is None:
         try:
@@ -173,15 +171,14 @@ def connect(connection: http.client.HTTPConnection, until: float) -> socket.sock
 
 @contextlib.contextmanager
 def cut_off(connected: Callable[[], socket.socket | None], until: float) -> Iterator[None]:
-    """Close a connection at a deadline, so that a slow or endless peer cannot hold its reader.
+    """Close a connection at a deadline, so that a slow or endless peer cannot block its reader.
 
     Args:
-        connected: Function that returns the socket that is used within the block, once there is
-            one.
-        until: Reading of `time.monotonic` at which the block has to be over.
+        connected: Function that returns the socket used within the block; None if not yet open.
+        until: Deadline of the block, as a reading of `time.monotonic`.
 
     Raises:
-        TimeoutError: The time was over before the block was.
+        TimeoutError: The deadline passed before the block ended.
     """
     end = threading.Timer(until - time.monotonic(), _end, (connected,))
     end.daemon = True
@@ -200,8 +197,8 @@ def cut_off(connected: Callable[[], socket.socket | None], until: float) -> Iter
 def _end(connected: Callable[[], socket.socket | None]) -> None:
     there = connected()
     if there is not None:
-        with contextlib.suppress(OSError):  # it has ended by itself
-            # TLS's own would take from the reader what it reads with.
+        with contextlib.suppress(OSError):  # already closed
+            # That of SSLSocket would drop the TLS state that the reader still uses.
             socket.socket.shutdown(there, socket.SHUT_RDWR)
 
 

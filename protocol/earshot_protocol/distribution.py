@@ -10,18 +10,18 @@ from earshot_protocol.errors import LocalError
 NAME = "earshot-sensing"
 
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*;.*\bextra\s*==\s*[\"'](?P<extra>[\w-]+)[\"']")
-"""Requirement of an extra as a wheel's metadata has it, where extras of ours stand expanded."""
+"""Requirement of an extra in a wheel's metadata, in which our own extras are expanded."""
 
 
 def version() -> str:
     """Return the installed version."""
-    from importlib import metadata  # slow to load, and apps do not ask
+    from importlib import metadata  # slow to load, and apps do not need it
 
     return metadata.version(NAME)
 
 
 def installation(*extras: str) -> str:
-    """Return the command that installs these of our extras, named as in `pyproject.toml`."""
+    """Return the command that installs these extras, named as in `pyproject.toml`."""
     return f"pip install '{NAME}[{','.join(extras)}]'"
 
 
@@ -36,7 +36,7 @@ def unusable(what: str, package: str, module: str, extra: str, error: ImportErro
         what: Name of things that need it, which begins the message.
         package: Name under which the library is installed.
         module: Name of its outermost module.
-        extra: Extra of ours that brings it.
+        extra: Extra of Earshot that installs it.
         error: Error of the import.
     """
     if isinstance(error, ModuleNotFoundError) and error.name == module:
@@ -48,11 +48,11 @@ def require(what: str, extras: Sequence[str]) -> None:
     """Raise if packages of these extras are missing.
 
     Args:
-        what: Name of what would start, which begins the message.
+        what: Name of the program that needs them, which begins the message.
         extras: All extras that it needs.
 
     Raises:
-        MissingExtraError: A package of theirs is missing.
+        MissingExtraError: A package of these extras is missing.
     """
     lacking = missing(extras)
     if lacking:
@@ -62,10 +62,10 @@ def require(what: str, extras: Sequence[str]) -> None:
 
 
 def missing(extras: Collection[str]) -> list[str]:
-    """Return the packages that these extras bring and that are not installed.
+    """Return the packages of these extras that are not installed.
 
-    The further packages that those need are left to the installer. Without an installation of ours,
-    as in a program that carries its own copy, nothing is known and so nothing is missing.
+    Their own dependencies are not checked. If Earshot itself is not installed, as in a program with
+    a vendored copy, the list is empty.
     """
     from importlib import metadata
 

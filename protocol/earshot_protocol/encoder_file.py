@@ -31,7 +31,7 @@ FORMAT = 1
 MOST_BYTES = 16 * 2**20
 """Largest size of an encoder file that is read, in bytes."""
 LARGEST_NAME = 64
-"""Most characters in an encoder's name, by which phases ask for it."""
+"""Most characters in an encoder's name."""
 
 CARD, CREDITS = "encoder.json", "CREDITS.txt"
 
@@ -40,7 +40,7 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 class DamagedEncoderError(LocalError):
-    """An encoder file that is not as it should be; the message says what is wrong."""
+    """An invalid encoder file; the message says what is wrong."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +126,7 @@ def read(data: bytes) -> EncoderFile:
     """Read and check an encoder file.
 
     Raises:
-        DamagedEncoderError: The data are not an encoder file, of another format, or altered.
+        DamagedEncoderError: The data are not an encoder file, have another format or were altered.
     """
     check_size(len(data))
     card, credits_ = _unpack(data)
@@ -233,7 +233,7 @@ def _check(card: Card) -> None:
     if card.features not in SPECTRA:
         computed = "' and '".join(SPECTRA)
         raise DamagedEncoderError(
-            f"encoder '{card.name}' hears '{card.features}'; this version computes '{computed}'"
+            f"encoder '{card.name}' needs '{card.features}'; this version computes '{computed}'"
         )
     lengths = {card.dimensions, len(card.mean), len(card.scale)}
     numbers = np.array([*card.mean, *card.scale])

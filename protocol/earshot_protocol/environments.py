@@ -1,4 +1,4 @@
-"""Environments where people are: classes, and the choices of a poll that stand for each.
+"""Environments where people are: classes, and the choices of a poll that belong to each.
 
 A poll shows many choices, so that a user finds one that fits; they are generalised into few
 equivalence classes, so that users who mean the same place agree (thesis 7.1, Figure 7.1). Phone and
@@ -81,7 +81,7 @@ class LabelHierarchy:
             for choice in choices:
                 if class_of.setdefault(_checked_name(choice), name) != name:
                     raise InvalidInputError(
-                        f"{choice!r} stands for {class_of[choice]!r} and for {name!r}; a choice "
+                        f"{choice!r} belongs to {class_of[choice]!r} and to {name!r}; a choice "
                         "belongs to one class"
                     )
         object.__setattr__(self, "groups", MappingProxyType(groups))
@@ -117,13 +117,13 @@ class LabelHierarchy:
     def digest(self) -> bytes:
         """SHA-256 of the canonical encoding, 32 bytes; it covers classes, choices and their order.
 
-        The encoding is MessagePack, every header as short as it can be: an array of pairs, each a
-        class and the array of its choices.
+        The encoding is MessagePack with the shortest headers: an array of pairs, each a class and
+        the array of its choices.
         """
         return hashlib.sha256(msgspec.msgpack.encode(tuple(self.groups.items()))).digest()
 
     def class_of(self, choice: str) -> str:
-        """Return the class that a choice stands for; a class stands for itself.
+        """Return the class of a choice; a class is a choice of its own.
 
         Raises:
             UnknownLabelError: The choice is unknown; the message says which are accepted.

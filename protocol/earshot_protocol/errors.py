@@ -1,8 +1,8 @@
 """Errors of two kinds: the caller's mistakes and the other side's.
 
 A `LocalError` says that the caller of this code did something wrong, a `RemoteError` that a message
-from the other side is wrong. Code that talks to strangers catches `RemoteError`, logs the sender
-and continues; a `LocalError` is a bug or a bad setting, and its message names what would be
+from the other side is wrong. Code that talks to untrusted peers catches `RemoteError`, logs the
+sender and continues; a `LocalError` is a bug or a bad setting, and its message states what would be
 accepted.
 """
 
@@ -20,7 +20,7 @@ class LocalError(EarshotError):
 
 
 class RemoteError(EarshotError):
-    """The other side's mistake; nothing has changed here."""
+    """The other side's mistake; local state is unchanged."""
 
 
 class InvalidParametersError(LocalError):
@@ -48,11 +48,11 @@ class RepeatedMessageError(RemoteError):
 
 
 class TooManyDropoutsError(RemoteError):
-    """Fewer phones stayed than the parameters require; nothing was opened."""
+    """Fewer phones stayed than the parameters require; nothing was revealed."""
 
 
 class RefusedError(RemoteError):
-    """The phone refuses what the server asks for; `str` says why and what would be accepted.
+    """The phone's refusal of a request; the message says why and what would be accepted.
 
     Attributes:
         rule: Name of the rule that forbids it.

@@ -1,4 +1,4 @@
-"""Files that are either complete or absent, and are on the disk when their writer returns."""
+"""Files that are either complete or absent, and on the disk when their writer returns."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from pathlib import Path
 
 OWNER_ONLY = 0o600
 NO_PERMISSIONS = (
-    "where that changes nothing, the file system keeps no permissions (exFAT and most shares keep "
-    "none): use a folder on another one"
+    "if that has no effect, the file system stores no permissions (exFAT and most network shares "
+    "store none): use a folder on another one"
 )
 """Advice that follows `chmod` where a secret is open to other users."""
 
 _DRAFT = re.compile(r"\d+-\d+(\.[\w-]+)?")
 """End of a draft's name, after the name of its file: process, thread and suffix."""
 _ABANDONED_SECONDS = 24 * 3600.0
-"""Age from which a draft is one of a process that was killed."""
+"""Age from which a draft is considered left over by a killed process."""
 _NO_FOLDER_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.ENOSYS}
-"""Errors of file systems, such as shares and FUSE, that keep names in an order of their own."""
+"""Errors of file systems, such as network shares and FUSE, that cannot sync folders."""
 
 
 @contextmanager
 def replacement(path: Path, mode: int = 0o666) -> Iterator[Path]:
-    """Yield a path at which to write a file, which then replaces the one that is there.
+    """Yield a path to write to; the file there then replaces the one at `path`.
 
     Args:
         path: Path of the file; its folder exists.
@@ -62,15 +62,15 @@ def replace_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def made_whole(path: Path) -> Iterator[Path]:
-    """Yield a path at which to make a file, which then gets its name, unless another came first.
+    """Yield a path to write to; the file there is then renamed to `path`, unless that exists.
 
-    Hence a file of that name without content is never one that was about to be made.
+    Hence an empty file at `path` is never an unfinished one.
 
     Args:
         path: Path of the file; its folder exists.
 
     Yields:
-        An empty file for its owner only, in the same folder.
+        An empty file that only its owner can read, in the same folder.
 
     Raises:
         OSError: The file cannot be made; nothing of it remains.
@@ -86,10 +86,10 @@ def made_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _turn(path: Path) -> Iterator[None]:
-    """Take turns at giving a file its name: a rename would replace another process's file.
+    """Hold the lock for naming a file: a rename alone would replace another process's file.
 
-    Where there are hard links, they name a file without replacing another; Android, exFAT and
-    network shares have none. A killed process leaves no lock behind.
+    Hard links would name it without replacing another, but Android, exFAT and network shares have
+    none. A killed process leaves no lock behind.
     """
     place = path.with_name(f".{path.name}.turn")
     while True:
@@ -101,7 +101,7 @@ def _turn(path: Path) -> Iterator[None]:
                 place.unlink(missing_ok=True)
                 why = f"the file system has no locks ({error.strerror})"
                 raise OSError(error.errno, why, str(path.parent)) from error
-            if _is_at(handle, place):  # else who had the turn before has removed it
+            if _is_at(handle, place):  # else the previous holder has removed it
                 try:
                     yield
                 finally:
@@ -119,7 +119,7 @@ def _is_at(handle: int, place: Path) -> bool:
 
 @contextmanager
 def _draft(path: Path, mode: int) -> Iterator[Path]:
-    """Make an empty file beside the one that is written, and remove it however that ends."""
+    """Make an empty file beside `path`, and remove it at the end if it is still there."""
     begun = f".{path.stem}."
     for left_over in path.parent.glob(f"{glob.escape(begun)}*{glob.escape(path.suffix)}"):
         with contextlib.suppress(FileNotFoundError):
@@ -138,10 +138,10 @@ def _is_old(draft: Path) -> bool:
 
 
 def to_disk(place: Path) -> None:
-    """Wait until a file's content, or a folder's names, would outlive a power cut.
+    """Flush a file's content, or a folder's names, to the disk.
 
-    Where a file system cannot do that for folders, a power cut may take the newest names with it;
-    a file that has its name is whole even there.
+    Where a file system cannot do that for folders, a power cut may lose the newest names; a file
+    that has its name is complete even there.
     """
     handle = os.open(place, os.O_RDONLY)
     try:

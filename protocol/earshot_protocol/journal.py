@@ -1,4 +1,4 @@
-"""Append-only files of lines, which are on the disk before anybody acts on them.
+"""Append-only files of lines, each on the disk before it is acted on.
 
 A line that a killed run left half written was never acted on, and is cut off.
 """
@@ -22,7 +22,7 @@ Content = TypeVar("Content")
 
 @dataclass(frozen=True)
 class Line:
-    """A line that was found in a journal.
+    """A line read from a journal.
 
     Attributes:
         place: File and number of the line, counted from 1.
@@ -33,12 +33,12 @@ class Line:
     text: bytes
 
     def read(self, reader: Callable[[bytes], Content], otherwise: str) -> Content:
-        """Return what a reader makes of the line.
+        """Parse the line.
 
         Args:
-            reader: Function that reads the line, and raises ValueError, KeyError, TypeError or
-                RecursionError for one that it cannot read.
-            otherwise: Message about such a line: what is wrong with it, and what to do.
+            reader: Function that parses the line, and raises ValueError, KeyError, TypeError or
+                RecursionError if it cannot.
+            otherwise: Error message if it cannot: what is wrong with the line, and what to do.
 
         Raises:
             InvalidInputError: The reader cannot read the line.
@@ -50,11 +50,11 @@ class Line:
 
 
 class Journal:
-    """An open journal, which no other process writes; `opened` makes one.
+    """An open journal, locked against other processes; `opened` makes one.
 
     Attributes:
         path: Path of the file.
-        lines: Lines that were found in the file, in order.
+        lines: Lines of the file when it was opened, in order.
     """
 
     def __init__(self, path: Path, file: int) -> None:
@@ -75,8 +75,8 @@ class Journal:
             line: The line without its end.
 
         Raises:
-            InvalidInputError: The disk is full, or cannot be written for another reason; or the
-                file was removed.
+            InvalidInputError: The file cannot be written (for example, the disk is full), or was
+                removed.
         """
         content = line.encode() + b"\n"
         left = memoryview(content)
@@ -88,12 +88,12 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._file, self._whole)
             raise InvalidInputError(
-                f"{self.path}: nothing more can be written ({error.strerror}); what is finished is "
-                "kept: make room, and the same command continues from there"
+                f"{self.path}: cannot be written ({error.strerror}); finished work is kept: make "
+                "room, and the same command continues from there"
             ) from error
         if not os.fstat(self._file).st_nlink:
             raise InvalidInputError(
-                f"{self.path}: was removed while it was being written, and what it held is gone; "
+                f"{self.path}: was removed while it was being written, and its content is lost; "
                 "start again in another folder"
             )
         self._whole += len(content)
@@ -101,7 +101,7 @@ class Journal:
 
 @contextmanager
 def opened(path: Path, mode: int = 0o666) -> Iterator[Journal]:
-    """Open the journal in a file, which is made if it is not there.
+    """Open the journal in a file, and make the file if it is missing.
 
     Args:
         path: Path of the file; its folder exists.
@@ -120,8 +120,8 @@ def opened(path: Path, mode: int = 0o666) -> Iterator[Journal]:
             ) from None
         except OSError as error:
             raise InvalidInputError(
-                f"{path}: the file system has no locks ({error.strerror}), by which one run at a "
-                "time writes it; name a folder on another one"
+                f"{path}: the file system has no locks ({error.strerror}), which keep other runs "
+                "from writing it; name a folder on another one"
             ) from error
         to_disk(path.parent)
         yield Journal(path, file)

@@ -1,8 +1,7 @@
 """Every message between phone and server, of all kinds of phase: a `Task` down, an `Answer` up.
 
-An answer names its phase or sum and its sender, its round is its type and its recipient is the
-server. `encode` and `decode_task`/`decode_answer` are the wire format: MessagePack maps tagged by
-`type`.
+An answer names its phase or sum and its sender, and its type gives the round. `encode` and
+`decode_task`/`decode_answer` are the wire format: MessagePack maps tagged by `type`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from earshot_protocol.wire import (
 )
 
 LARGEST_REASON = 1024
-"""Most characters in the reason that phones are given for a failure."""
+"""Most characters in the reason for a failure, as sent to phones."""
 
 
 class Wait(Task, frozen=True, kw_only=True, tag="wait"):
@@ -54,8 +53,7 @@ def _union(types: Iterable[type]) -> Any:
     return functools.reduce(operator.or_, types)
 
 
-# msgspec needs the union of all types where one of them is carried; a type checker sees only what
-# all kinds share.
+# msgspec needs the union of all types; type checkers see only their common base.
 if TYPE_CHECKING:
     AnyParameters = Parameters
     AnyTask = Task

@@ -1,4 +1,4 @@
-"""Objects that live in one process, because what they hold must have one user.
+"""Objects that must be used only in the process that made them.
 
 Two processes that share an open SQLite file overwrite each other's rows unnoticed, and two that
 share a TLS connection encrypt different requests with the same key stream.
@@ -14,16 +14,16 @@ from earshot_protocol.overriding import override
 
 
 class OtherProcessError(LocalError):
-    """An object of one process that is used in another one, or copied."""
+    """Use of an object in another process than its own, or a copy of it."""
 
 
 class OneProcess:
-    """Base of what holds an open file, a connection or a lock; it is neither copied nor pickled."""
+    """Base of objects with an open file, a connection or a lock; not to be copied or pickled."""
 
     _process: int
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Note which process makes the object."""
+        """Record the process that makes the object."""
         made = super().__new__(cls)
         made._process = os.getpid()
         return made
@@ -34,7 +34,7 @@ class OneProcess:
         return os.getpid() == self._process
 
     def check_process(self) -> None:
-        """Check that no fork has carried the object here; to be called before any lock is taken.
+        """Check that the object was not made before a fork; call this before taking any lock.
 
         Raises:
             OtherProcessError: Another process made it.

@@ -1,7 +1,7 @@
-"""Invitation of a phone in a browser: all that it is told, in the fragment of its page's address.
+"""Invitation of a phone in a browser: its settings, in the fragment of the page's address.
 
-A browser sends no fragment to whoever serves the page. It names the two operators, whom a phone
-takes from no server: from here, from whoever made the link.
+Browsers do not send a fragment to the server of the page. It identifies the two operators: a phone
+takes their keys from the link, never from a server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from earshot_protocol.wire import PublicKey, canonical
 PREFIX = "earshot1."
 """Beginning of a fragment; the digit is the format's version."""
 LARGEST_FRAGMENT = 2048
-"""Most characters of a fragment, its beginning included: what a QR code holds at ease."""
+"""Most characters of a fragment, its beginning included: they fit a QR code easily."""
 
 
 class PhoneLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +27,7 @@ class PhoneLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     Attributes:
         server: URL of the server as phones reach it, without a path.
-        invitation: Invitation code, or another attestation that the server asks for.
+        invitation: Invitation code, or another attestation that the server requires.
         leader: Identity of the server as the leader of sums by two operators, an Ed25519 key.
         helper: Identity of the helper of these sums, an Ed25519 key.
     """
@@ -48,7 +48,7 @@ class PhoneLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.server.endswith("/"):
             raise InvalidInputError(f"{self.server!r} ends in a slash; leave it out")
         if self.leader == self.helper:
-            raise InvalidInputError("leader and helper have one key; they are two organizations")
+            raise InvalidInputError("leader and helper have the same key; they must differ")
         written = base64.urlsafe_b64encode(canonical(self)).decode().rstrip("=")
         if len(PREFIX + written) > LARGEST_FRAGMENT:
             raise InvalidInputError(

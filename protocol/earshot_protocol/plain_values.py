@@ -1,4 +1,4 @@
-"""Values that a caller gives, in the plain types of Python."""
+"""Conversion of a caller's values to plain types of Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
         try:
             return int(value) if isinstance(value, numbers.Integral) else float(value)
-        except OverflowError:  # of a fraction beyond all floats
+        except OverflowError:  # a fraction too large for a float
             return value
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 

@@ -15,7 +15,7 @@ class Progress(Protocol):
             what: Name of the piece of work.
             done: Units of the work that are done.
             total: Units of the work in all.
-            line: Text to show in place of the name.
+            line: Text to show instead of the name.
         """
 
 

@@ -29,11 +29,11 @@ def check_names(data: bytes, message: Any) -> None:
 
     Args:
         data: MessagePack without extension types, which a decoder has read.
-        message: Message that it read. Most senders write it as we do, and then it is as it should
-            be: only others are looked through.
+        message: Message that it read. If encoding it gives the same data, as for most senders, no
+            name is repeated; only other data are searched.
 
     Raises:
-        MalformedMessageError: A name stands twice.
+        MalformedMessageError: A map repeats a name.
     """
     if _encoder.encode(message) != data:
         _skip(data, 0)
@@ -42,7 +42,7 @@ def check_names(data: bytes, message: Any) -> None:
 def _skip(data: bytes, at: int) -> int:
     """Skip a value, check its maps, and return the position after it.
 
-    It goes as deep as the decoder went, which reads no message that has more levels than its type.
+    The recursion is as deep as the decoder's, which refuses data with more levels than the type.
     """
     first = data[at]
     at += 1
@@ -72,5 +72,5 @@ def _skip_map(data: bytes, at: int, size: int) -> int:
         names.add(msgspec.msgpack.decode(data[at:behind]))
         at = _skip(data, behind)
     if len(names) < size:
-        raise MalformedMessageError("not a message: a name stands twice in a map")
+        raise MalformedMessageError("not a message: a map repeats a name")
     return at

@@ -1,9 +1,8 @@
 """Names of the rules by which a phone refuses, the only detail of a refusal that it may send.
 
-The list is closed: a name that is not on it does not cross the wire. No rule depends on what a
-phone has heard, so its name reveals nothing about it; budgets that grow with the number of
-recordings are decided, and booked, for a number that hardly any phone exceeds
-(`local_mechanisms.COUNTED_RECORDINGS`).
+The list is closed: no other name is sent. No rule depends on what a phone has heard, so its name
+reveals nothing about it; costs that grow with the number of recordings are computed, and booked,
+for a number that hardly any phone exceeds (`local_mechanisms.COUNTED_RECORDINGS`).
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ class Rule(enum.StrEnum):
     LEAST_STATISTICAL_SECURITY = "least_statistical_security"
     LEAST_CORRECTNESS = "least_correctness"
     ENCODER = "encoder"
-    """The phase is about embeddings of another encoder than this phone's."""
+    """The phase reads embeddings of another encoder than this phone's."""
     DIMENSIONS = "dimensions"
-    """The phase asks for more dimensions than an embedding has."""
+    """The phase reads more dimensions than an embedding has."""
     PARAMETERS = "parameters"
     """No phase can run under these parameters."""
     SUM = "sum"
@@ -53,7 +52,7 @@ class Rule(enum.StrEnum):
     WRONG_OFFER = "wrong_offer"
     """The offer of a sum is not signed by both operators, or is for another task."""
     PROOFS = "proofs"
-    """Ballots are to be proved, and this phone does not have what that takes."""
+    """Ballots must be proved, and this phone has no library for proofs."""
     CLOSED = "closed"
     """Reports of the sum are taken at another time, by this phone's clock."""
     CHANGED = "changed"

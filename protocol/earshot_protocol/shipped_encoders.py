@@ -1,6 +1,6 @@
-"""Encoders that come with every phone: their names, by which phases ask for them, and their files.
+"""Encoders in the package: their names, by which phases refer to them, and their files.
 
-Phones hear with them; a server reads their start centroids.
+Phones embed sound with them; a server reads their start centroids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from earshot_protocol import distribution
 from earshot_protocol.encoder_file import DamagedEncoderError
 
 DEFAULT_ENCODER = "contrast-2"
-"""Encoder that a phone embeds with and a phase asks for by default."""
+"""Default encoder of phones and phases."""
 
 SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
     {
@@ -29,7 +29,7 @@ _DATA = resources.files("earshot_protocol") / "data"
 
 
 def packaged_file(name: str) -> Traversable:
-    """Return the path of a shipped encoder's file, whatever it contains; see `packaged`."""
+    """Return the path of a shipped encoder's file, unchecked; see `packaged`."""
     return _DATA / f"{name}.tflite"
 
 

@@ -3,7 +3,7 @@
 Every request of a phone is a POST that covers its method, path, content type and content digest
 (RFC 9530) with an Ed25519 signature, whose parameters are `created` (seconds since 1970), `keyid`
 and `alg`. There is no nonce: a request that is replayed changes nothing, because answers are
-idempotent, and within `LARGEST_SKEW` it shows nobody more than the first time.
+idempotent, and within `LARGEST_SKEW` its response reveals no more than the first one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SIGNATURE = re.compile(rf"{_LABEL}=:([A-Za-z0-9+/]{{85}}[AQgw]==):")
 
 
 class SignatureError(UnexpectedMessageError):
-    """A missing or wrong signature of a request; the message never says what would be right."""
+    """A missing or wrong signature of a request; the message states at most the right format."""
 
 
 class StaleSignatureError(SignatureError):
@@ -104,7 +104,7 @@ def verify_fields(
 
     Args:
         key: Ed25519 public key of the signer, 32 bytes.
-        fields: Fields of the request, found by their names in any case if the mapping ignores case.
+        fields: Fields of the request; names match in any case if the mapping ignores case.
         now: Time on the verifier's clock, in seconds since 1970.
         path: Path of the request, as received.
         content_type: Field `Content-Type` of the request, as received.

@@ -1,8 +1,8 @@
 """Reading of sound files, in one place: by seconds, in bounded memory, with one kind of error.
 
-A phone's command line, trainings and simulations all read here, so that they hear the same files.
-A file's header is not trusted: only the decoded sound counts. The library that
-decodes comes with an extra, and is loaded where a file is opened.
+A phone's command line, trainings and simulations all read here, so that they accept the same files.
+A file's header is not trusted: only the decoded sound counts. The decoding library, soundfile,
+comes with an extra and is loaded when a file is opened.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS = (
     "opus ra rf64 snd w64 wav wave weba webm wma wv"
 )
 SOUND_SUFFIXES = frozenset(f".{kind}" for kind in _KINDS.split())
-"""Suffixes of sound files that recorders write and downloads bring, whether read or not."""
+"""Suffixes of common sound files, whether they can be read here or not."""
 
 MOST_FRAMES = 2**28
 """Most samples per channel of a file: 93 minutes at 48 kHz, 4.6 hours at 16 kHz; 1 GiB as mono."""
@@ -55,8 +55,8 @@ class SoundFile:
     def __init__(self, path: Path, file: Any) -> None:
         self.rate = int(file.samplerate)
         self._path, self._file = path, file
-        # Otherwise soundfile seeks after each block to where it is anyway, which fails at the end
-        # of a FLAC file whose header does not know its length.
+        # Otherwise soundfile seeks to its own position after each block, which fails at the end of
+        # a FLAC file whose header does not state its length.
         file.seekable = lambda: False
         if not RATES[0] <= self.rate <= RATES[1]:
             raise UnreadableFileError(
@@ -75,9 +75,9 @@ class SoundFile:
             float32 (rate, channels), finite, in [-1, 1] unless the file goes beyond full scale.
 
         Raises:
-            UnreadableFileError: The file does not decode, holds no samples or too many, or such as
-                are no sound; or an Ogg file holds one stream after another, of which only the first
-                would be heard.
+            UnreadableFileError: The file does not decode; or it has no samples, too many, or some
+                that are not plausible sound; or it is an Ogg file of several streams, of which only
+                the first would be read.
         """
         if self._file.format == "OGG" and _is_chained(self._path):
             raise UnreadableFileError(
@@ -105,7 +105,7 @@ class SoundFile:
         Raises:
             UnreadableFileError: The file does not hold this second any more.
         """
-        # An MP3 frame is made of those before it: just after a seek, the first are silent or wrong.
+        # An MP3 frame depends on those before it: just after a seek, the first are wrong.
         early = min(number, 1)
         with _one_error(self._path):
             self._file.seek((number - early) * self.rate)
@@ -141,8 +141,8 @@ def opened(path: Path) -> Iterator[SoundFile]:
     import soundfile
 
     with _one_error(path):
-        # By its number, since soundfile takes no name that is not UTF-8, and libsndfile takes any
-        # file for sound whose name ends in .au. A pipe would keep a reader waiting.
+        # By descriptor, since soundfile accepts only names in UTF-8, and libsndfile accepts any
+        # file named .au as sound. Not blocking, since opening a pipe would wait for a writer.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -156,10 +156,7 @@ def opened(path: Path) -> Iterator[SoundFile]:
 
 
 def visible(name: Path | str) -> str:
-    """Return a file's name as text that can be written anywhere.
-
-    Bytes that are no letters, or would move a cursor, become escapes.
-    """
+    """Return a file's name as printable text, with escapes for all other characters."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in str(name)
@@ -177,10 +174,10 @@ def unreadable_sentence(errors: Sequence[str]) -> str:
 
 
 def check_listable(folder: Path) -> None:
-    """Refuse a folder of which this user cannot list some part: a whole class might be missing.
+    """Refuse a folder that this user cannot list in full: a whole class might be missing.
 
     Raises:
-        InvalidInputError: It, or a folder in it, may not be listed; the message names the first.
+        InvalidInputError: It, or a folder in it, cannot be listed; the message names the first.
     """
     for place, folders, _ in os.walk(folder):
         shown = [name for name in sorted(folders) if not name.startswith(".")]
@@ -196,7 +193,7 @@ def check_listable(folder: Path) -> None:
 def _one_error(path: Path) -> Iterator[None]:
     """Turn every error of opening and decoding into an UnreadableFileError.
 
-    That is errors of four kinds by soundfile, of the system, and of numpy if memory is short.
+    They are of four kinds by soundfile, of the system, and of numpy if memory is short.
     """
     try:
         yield
@@ -209,7 +206,7 @@ def _one_error(path: Path) -> Iterator[None]:
 
 
 def _is_chained(path: Path) -> bool:
-    """Tell whether a stream begins in an Ogg file after another's data (RFC 3533, section 4)."""
+    """Return whether a stream begins in an Ogg file after another's data (RFC 3533, section 4)."""
     begun = False
     with _one_error(path), path.open("rb") as file:
         while len(page := file.read(27)) == 27 and page.startswith(b"OggS"):

@@ -1,6 +1,6 @@
 """Input of an encoder's network: the log-mel spectrum of one second of mono sound.
 
-A phone computes it with numpy, training on whatever device trains; both must hear the same.
+A phone computes it with numpy, training on its own device; both must give the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FRAMES, BANDS = 61, 64
 """Shape of every spectrum: frames of 32 ms, every 16 ms, and mel bands."""
 
 LOWEST_HERTZ = 50.0
-"""Lower edge of the lowest mel band: below it a phone's microphone hears mostly handling."""
+"""Lower edge of the lowest mel band: below it a phone records mostly handling noise."""
 
 POWER_FLOOR = 1e-8
 """Power added to each band's mean before the logarithm: 80 dB below full scale."""
@@ -38,7 +38,7 @@ class Spectrum:
     """Spectrum of a second at one rate, 61 frames of 64 bands.
 
     Attributes:
-        rate: Samples per second, a multiple of 8,000; all of them are the second.
+        rate: Samples per second, a multiple of 8,000.
     """
 
     rate: int
@@ -55,7 +55,7 @@ class Spectrum:
 
     @property
     def features(self) -> str:
-        """Name on an encoder's card, with the level that a second is first brought to."""
+        """Name on an encoder's card, with the level to which a second is normalized."""
         return f"log-mel {FRAMES}x{BANDS} at {self.rate // 1000} kHz, unit rms"
 
     def hann_window(self) -> NDArray[np.float32]:
@@ -75,10 +75,10 @@ class Spectrum:
 NARROW, WIDE = Spectrum(8000), Spectrum(16_000)
 
 SPECTRA: Mapping[str, Spectrum] = MappingProxyType({each.features: each for each in (NARROW, WIDE)})
-"""All spectra that encoders are given, by their names on cards."""
+"""All spectra that encoders use, by their names on cards."""
 
 SAMPLE_RATE = NARROW.rate
-"""Samples per second, and samples in a second, of sound that is not for one encoder."""
+"""Samples per second of sound that is not for a particular encoder."""
 
 
 @cache

@@ -31,7 +31,7 @@ _WIRE = np.dtype("<i2")
 
 
 class MissingCentroidsError(LocalError):
-    """An encoder that lacks the start centroids asked for; the message says which it has."""
+    """An encoder without the requested start centroids; the message lists those that it has."""
 
 
 class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ def chosen(
         count: Number of centroids, k.
 
     Returns:
-        Float32 (count, dimensions), unit rows; the caller's own.
+        float32 (count, dimensions), unit rows; a new copy.
 
     Raises:
         MissingCentroidsError: The encoder has no such set.
@@ -132,8 +132,8 @@ def chosen(
     raise MissingCentroidsError(
         f"encoder '{encoder}' has no {count} start centroids in {dimensions} dimensions; it has "
         f"{has}. The shipped {WITH_ALL} and encoders that `earshot train` makes have "
-        f"{_listed(USUAL_COUNTS)} in each of {_listed(USUAL_DIMENSIONS)} dimensions: ask for what "
-        "this one has, or take one of those"
+        f"{_listed(USUAL_COUNTS)} in each of {_listed(USUAL_DIMENSIONS)} dimensions: choose from "
+        "what this one has, or take one of those"
     )
 
 

@@ -1,7 +1,7 @@
 """One whole secure sum in one process: all its parties, round by round.
 
-It serves tallies of teachers that are all here, benchmarks and audits. The parties, among them a
-helper where the sum has one, only see each other's encoded messages, as over a network.
+It serves tallies of local teachers, benchmarks and audits. The parties, with a helper where the sum
+has one, only see each other's encoded messages, as over a network.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Summed(NamedTuple):
 
 
 class Observer:
-    """Listener to the progress of a sum; a subclass heeds what it needs."""
+    """Listener to the progress of a sum; a subclass overrides what it needs."""
 
     def answered(self, name: str, phone: int, seconds: float, down: int, up: int) -> None:
         """Called after each answer of a phone or of the helper.
@@ -68,7 +68,7 @@ def no_helper(task: Task) -> Answer:
     Raises:
         WrongStateError: Always.
     """
-    raise WrongStateError(f"nobody is here to answer {type(task).__name__}: give a helper")
+    raise WrongStateError(f"there is no helper to answer {type(task).__name__}: give one")
 
 
 def run_sum(
@@ -114,7 +114,7 @@ def run_sum(
             started = time.process_time()
             if phone == HELPER:
                 answer = encode(helper(decode_helper_task(sent)))
-            elif isinstance(task, Opening):  # travels in what begins a part of a phase
+            elif isinstance(task, Opening):  # never sent alone, so it has no decoder
                 phones[phone] = summation.participant(task, vector(phone))
                 answer = encode(phones[phone].answer(task))
             else:

@@ -34,7 +34,7 @@ def bare(text: str) -> str:
 
 
 def decoded(content: bytes, named: object) -> str:
-    """Return the text of a file that people write: UTF-8, with or without a byte order mark.
+    """Decode a file that people write: UTF-8, with or without a byte order mark.
 
     Args:
         content: Content of the file.
@@ -54,6 +54,6 @@ def decoded(content: bytes, named: object) -> str:
 
 
 def one_line(text: str, most: int) -> str:
-    """Turn any text into such a line: spaces replace line breaks, question marks the invisible."""
+    """Turn text into one line: spaces replace line breaks, question marks unprintable letters."""
     words = " ".join(text.split())
     return "".join(letter if letter.isprintable() else "?" for letter in words)[:most]

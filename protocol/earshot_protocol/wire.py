@@ -33,7 +33,7 @@ LARGEST_ANSWER_BYTES = 16 * 2**20
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all messages: they are immutable and name no unknown fields."""
+    """Base of all messages: immutable, and without unknown fields."""
 
 
 class Task(Message, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Ending(Task, frozen=True, kw_only=True):
     """Message that tells a phone that a phase is over."""
 
     told_to_all: ClassVar[bool] = False
-    """Whether every phone is told, not only those that took part."""
+    """Whether every phone receives it, not only those that took part."""
 
     phase: Identifier
 
@@ -65,7 +65,7 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Pack an array of shape (rows, columns) whose entries are finite as float32.
 
         Raises:
-            InvalidInputError: The array is not such a matrix.
+            InvalidInputError: The array is not a finite matrix, or has too many rows.
         """
         with np.errstate(over="ignore"):  # an entry that overflows is not finite
             packed = array.astype("<f4")
@@ -103,11 +103,11 @@ def encode(message: Message) -> bytes:
 
 @remembered(4)  # a sum has three: its phase, its first task, and the opening in it
 def canonical(message: msgspec.Struct) -> bytes:
-    """Return the canonical form of a message, to be hashed: readers who agree on it write the same.
+    """Return the canonical form of a message, for hashing: equal messages have equal bytes.
 
-    It is MessagePack with the names of every map in ascending order, headers and integers as short
-    as they can be, and without the fields that have their default, so that a reader that does not
-    know such a field yet agrees with one that does.
+    It is MessagePack with the names of every map in ascending order, the shortest headers and
+    integers, and without fields that have their default, so that older readers, which do not know
+    a new field, get the same bytes.
     """
     return _canonical_encoder.encode(_plain(message))
 
@@ -136,7 +136,7 @@ def decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes, limit: int) -> _T:
 
     Raises:
         MalformedMessageError: The data exceed `limit` bytes or are not a message that the decoder
-            reads, or a name stands twice in a map.
+            reads, or a map repeats a name.
     """
     if len(data) > limit:
         raise MalformedMessageError(f"a message of {len(data)} bytes; at most {limit} are accepted")

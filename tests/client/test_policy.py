@@ -387,7 +387,7 @@ def test_a_server_that_names_fewer_recordings_than_there_are_gains_nothing() -> 
     one = phase(recordings=1, budget=PhaseBudget(0.5, 0.125, 0.25, 0.25))
     for held in (0, 1, 200, 5000):
         with pytest.raises(
-            RefusedError, match=r"^largest_phone_epsilon: .* reckoned for"
+            RefusedError, match=r"^largest_phone_epsilon: .* computed for"
         ) as caught:
             check_phase(Policy(), one, held)
         assert "for at least 1000 recordings" in str(caught.value)

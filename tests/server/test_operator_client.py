@@ -218,7 +218,7 @@ def test_no_redirect_is_followed(status: int, there: str) -> None:
 )  # fmt: skip
 def test_plain_http_leads_to_this_machine_alone(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_connection", lambda *_: pytest.fail("it connects"))
-    assert "http shows what is sent to everybody on the way; use https" in refused(f"http://{host}")
+    assert "http is not encrypted, so others" in refused(f"http://{host}")
 
 
 @pytest.mark.parametrize("host", ["2001:db8::1:8443", "2001:db8::1", "2001:db8::abcd", "fe80::1:2"])

@@ -171,8 +171,8 @@ def test_a_disk_that_fills_is_named_and_what_is_finished_is_kept(
     with room_for(two_and_a_half):
         status, out, err = earshot(*words, tmp_path / "full")
     assert (status, out) == (2, "")
-    assert "nothing more can be written" in err
-    assert "what is finished is kept" in err
+    assert "cannot be written" in err
+    assert "finished work is kept" in err
     assert (tmp_path / "full" / FILE).read_bytes().startswith(b"".join(lines[:2]))
     assert earshot(*words, tmp_path / "full")[0] == 0
     # The third had no room: it alone was done again.

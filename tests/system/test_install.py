@@ -181,7 +181,7 @@ def test_a_helper_runs_in_the_same_container_beside_no_database() -> None:
         (["--frob"], "unknown option --frob"),
         (["--prefix"], "--prefix needs a value"),
         (["--data", "/x y"], "choose a path of letters"),
-        (["--python", "/bin/false"], "/bin/false is no Python 3.11 or later"),
+        (["--python", "/bin/false"], "/bin/false is not a Python 3.11 or later"),
     ],
 )
 def test_what_cannot_be_installed_is_said_before_anything_is_written(

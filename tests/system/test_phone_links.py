@@ -59,7 +59,7 @@ def test_what_is_no_link_is_refused(case: dict[str, str]) -> None:
         ({"server": "http://earshot.example.org"}, "use https"),
         ({"server": "https://earshot.example.org/v1"}, "not the URL of a server"),
         ({"server": "https://earshot.example.org/"}, "slash"),
-        ({"helper": LEADER}, "two organizations"),
+        ({"helper": LEADER}, "the same key"),
         ({"invitation": "ä" * 1000}, "at most 2048"),
     ],
 )

@@ -195,7 +195,7 @@ def test_a_full_disk_is_named_and_leaves_whole_lines(owner: str, tmp_path: Path)
             with (
                 room_for(size),
                 pytest.raises(
-                    InvalidInputError, match=r"nothing more can be written .*finished is kept: make"
+                    InvalidInputError, match=r"cannot be written .*finished work is kept: make"
                 ),
             ):
                 RUNS[owner](folder, "a", ITEMS, made)

@@ -38,7 +38,7 @@ export class LabelHierarchy {
       for (const choice of choices) {
         const known = classOf.get(checkedName(choice));
         if (known !== undefined && known !== name) {
-          throw new InvalidInputError(`'${choice}' stands for '${known}' and for '${name}'`);
+          throw new InvalidInputError(`'${choice}' belongs to '${known}' and '${name}'`);
         }
         classOf.set(choice, name);
       }

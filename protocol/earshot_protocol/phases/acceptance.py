@@ -41,7 +41,7 @@ Refusals = Iterator[RefusedError]
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits that a phone keeps; each is named in the refusal that it causes.
+    """Limits of a phone; a refusal names the limit that caused it.
 
     Budgets are kept in two units: per recording, and, with `phone` in their names, for all that the
     phone contributes. ε is that of all releases together at the δ of the same budget
@@ -51,7 +51,7 @@ class Limits:
         least_phones: Least number of phones in a phase.
         largest_phones: Largest number of phones in a phase, since a claimed crowd may not be real.
         largest_noise_crowd: Most phones whose noise a sum counts on: every phone adds at least the
-            share of it that a crowd of this size takes, whatever crowd it is told of.
+            share of one in a crowd of this size, however large the server claims the crowd to be.
         largest_epsilon: Largest ε that one phase may spend.
         largest_delta: Largest δ that one phase may spend.
         largest_yearly_epsilon: Largest ε that all phases of 366 days may spend.
@@ -67,16 +67,16 @@ class Limits:
         largest_lifetime_phone_delta: Largest δ that all phases together may spend, for the phone.
         largest_dropout: Largest ρ: every phone adds noise for those that may vanish.
         least_corrupted: Least γ, the fraction of corrupted phones to be safe against.
-        least_threshold: Least number of shares that must meet before a secret of this phone is
-            known; with 1 every neighbour would know it.
+        least_threshold: Least number of shares that reconstruct a secret of this phone; with 1
+            every neighbour would know it.
         least_statistical_security: Least σ of a secure sum, in bits.
         least_correctness: Least η of a secure sum, in bits.
-        any_delta: Whether a phase may have a δ of 1/phones or more, with which it may expose one of
-            its phones and keep its word.
+        any_delta: Whether a phase may have a δ of 1/phones or more, which permits it to expose one
+            of its phones.
 
     Raises:
-        InvalidParametersError: A limit is negative or of the wrong type; or ε has a limit and its δ
-            has none below 1, at which every ε is 0.
+        InvalidParametersError: A limit is negative or of the wrong type; or ε has a limit although
+            that of δ is 1 or more, at which every ε is 0.
     """
 
     least_phones: int = 100
@@ -106,7 +106,7 @@ class Limits:
             value = getattr(self, limit.name)
             if not isinstance(limit.default, bool):
                 between(limit.name, value, 0)
-            elif not isinstance(value, bool):  # any text would count as yes
+            elif not isinstance(value, bool):  # a text such as "no" is true
                 raise InvalidParametersError(f"{limit.name}={value!r}: must be True or False")
         for budget in BUDGETS:
             epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
@@ -118,13 +118,14 @@ class Limits:
 
     @classmethod
     def per_recording(cls, **limits: Any) -> Self:
-        """Return limits that protect single recordings, whatever that costs the phone itself.
+        """Return limits that protect single recordings, with no limit on the cost per phone.
 
-        Phases that cluster on each phone (the thesis's route) spend hundreds or thousands per
-        phone: a user with many recordings is not hidden by them.
+        Phases that cluster on each phone (the thesis's route) spend an ε of hundreds or thousands
+        per phone: they do not hide a user with many recordings.
 
         Args:
-            limits: Limits that differ from the defaults. A limit of a phone's ε brings its δ along.
+            limits: Limits that differ from the defaults. With a limit of a phone's ε, the default
+                limit of its δ applies as well.
         """
         unlimited = {
             rule.value: math.inf
@@ -156,7 +157,7 @@ class Limits:
         yield from self._at_most(Rule.LARGEST_PHONES, "phones", parameters.phones)
         yield from self._at_most(Rule.LARGEST_DROPOUT, "dropout", parameters.dropout)
         counted_on = parameters.noise_survivors
-        if counted_on is not None:  # else nothing that is promised depends on the crowd
+        if counted_on is not None:  # else no guarantee depends on the crowd
             yield from self._at_most(
                 Rule.LARGEST_NOISE_CROWD,
                 "phones whose noise is counted on (noise_crowd)",
@@ -170,7 +171,7 @@ class Limits:
                 Rule.PARAMETERS,
             )
         planned = parameters.expenses(1)
-        # If a phone that has spent its budget may sit out unseen, its expenses give no reason.
+        # If a phone may take part with weight 0, a spent budget is no reason to refuse.
         paying = Ledger() if 0 in parameters.weights else ledger
         refused = list(self.refusals_of_cost(planned, paying, today))
         yield from refused
@@ -179,7 +180,7 @@ class Limits:
         if not refused and booked != planned:
             for refusal in self.refusals_of_cost(booked, paying, today):
                 yield RefusedError(
-                    f"{refusal}, reckoned for at least {COUNTED_RECORDINGS} recordings, so as not "
+                    f"{refusal}, computed for at least {COUNTED_RECORDINGS} recordings, so as not "
                     "to reveal how many this phone has",
                     refusal.rule,
                 )
@@ -187,8 +188,8 @@ class Limits:
     def weight(self, parameters: Parameters, ledger: Ledger, today: date) -> int:
         """Return the weight of a phone with these limits in a phase that it accepts.
 
-        It is the largest that the phone's budgets hold. It depends on what the phone has spent and
-        on nothing that it has heard, and no sum reveals it.
+        It is the largest that fits the phone's budgets. It depends on what the phone has spent,
+        never on its recordings, and no sum reveals it.
 
         Args:
             parameters: Parameters of the phase, which the phone does not refuse.
@@ -238,11 +239,11 @@ class Limits:
             for budget in (each for each in BUDGETS if each.unit is unit):
                 refused = list(self._refusals_of_budget(budget, before[budget.span], new))
                 yield from refused
-                if refused:  # a phase that is too much by itself is not refused for a year as well
+                if refused:  # a phase beyond its own budget is beyond the year's as well
                     break
 
     def standing(self, ledger: Ledger, today: date) -> tuple[Standing, ...]:
-        """Return what is and what may be spent in every unit: this year, and in the phone's life.
+        """Return the spent and allowed ε in every unit: this year, and in the phone's life.
 
         Args:
             ledger: Everything that the phone has spent in its life.
@@ -304,7 +305,7 @@ class Limits:
         together = before + new
         stated, reached = stated_delta(together), epsilon_at(delta, together)
         if any(each.release.epsilon == math.inf for each in new):  # even if a larger δ gives less:
-            reached = math.inf  # this is what the phase promises, and what a ledger keeps
+            reached = math.inf  # the phase states no finite ε, and a ledger records what is stated
         fits = reached <= epsilon or math.isclose(reached, epsilon, rel_tol=_SLACK)
         if fits and stated <= delta:
             return
@@ -316,7 +317,7 @@ class Limits:
             yield from self._at_most(budget.epsilon, f"ε {over}{spent}", added_epsilon(together))
             yield from self._at_most(budget.delta, f"δ {over}", stated)
         if stated <= delta and not fits:
-            # For a whole phase, say no less than reports and operators are told, at a smaller δ.
+            # For a whole phase, state at least the ε of reports, which is at a smaller δ.
             whole = budget.span is Span.PHASE and not before
             told = max(reached, composed_cost(new).epsilon) if whole else reached
             yield from self._at_most(budget.epsilon, f"ε {over}{spent}", told)

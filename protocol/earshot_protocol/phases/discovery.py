@@ -70,10 +70,10 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         phones: Number of phones that are enrolled, n.
         labels: Equivalence classes of environments, L.
         encoder: Name of the encoder whose embeddings are sorted.
-        start: Start centroids, in d dimensions. They are public, and whoever chooses others learns
-            no more, because no cost depends on them.
-        most_cells: Number of cells for which a sum has room, k: it may grow from that of the start
-            centroids to this, where sound is unlike theirs.
+        start: Start centroids, in d dimensions. They are public, and no cost depends on them: a
+            server that chooses others learns no more.
+        most_cells: Number of cells for which a sum has room, k; cells are added, up to this many,
+            where sound is unlike the start centroids.
         sums: Number of times that cells are summed before they are named, T, from 0 to 3.
         cells_noise: Noise multiplier of each sum of cells: the noise's standard deviation over the
             most that one phone adds.
@@ -138,7 +138,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         checks.whole("kinds", self.kinds, 1, MOST_KINDS)
 
 
-# A phone asks for it several times in every step, and so do all phones of a simulation.
+# Every phone needs it several times in each step, and a simulation has many phones.
 @functools.lru_cache(maxsize=64)
 def _plan(parameters: DiscoveryParameters) -> Plan:
     survivors, k = parameters.noise_survivors, parameters.most_cells
@@ -173,9 +173,8 @@ class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):
     """Sort what you heard into the cells of centroids and add it up; opens a sum of cells.
 
     The first one has the phase's parameters, and its centroids are their start centroids; later
-    ones have the centroids that the sum before it gave, at most `most_cells`; rows of the sum that
-    have no centroid stay empty. `choices` are those of the phase's labels
-    (`Parameters.agreed_hierarchy`).
+    ones have the centroids from the sum before, at most `most_cells`. Rows of the sum without a
+    centroid stay empty. `choices` are those of the phase's labels (`Parameters.agreed_hierarchy`).
     """
 
     repetition: Annotated[int, Meta(ge=1, le=MOST_SUMS)]
@@ -188,8 +187,9 @@ class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):
 class SumLabels(SumPartTask, frozen=True, kw_only=True, tag="sum-labels"):
     """Add up what you heard under each label and of each kind; opens the sum of labels.
 
-    Without a sum of cells before it, it is the first task, and has what that would have. Where rows
-    are split, `kinds` has the kind of each cell, and `centroids` are the cells as in `SumCells`.
+    Without a sum of cells before it, it is the first task and has the phase's parameters. Where
+    rows are split, `kinds` has the kind of each cell, and `centroids` are the cells as in
+    `SumCells`.
     """
 
     parameters: DiscoveryParameters | None = None
@@ -219,7 +219,7 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
         centroids: Prototypes, unit rows: of each label (and choice) those of its rows in the sum
             that stand clear of the noise, or the longest if none does.
         labels: Index into `label_names` of each centroid.
-        choices: Choice of a poll that each centroid stands for; empty where it is the label's.
+        choices: Choice of a poll that each centroid names; empty where it names the label.
         label_names: Labels of the phase, L.
         name_p_values: P-value of each centroid's name; where it is large, the centroid may be
             noise.
@@ -234,7 +234,7 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
             prototype within the radius of the cell itself.
         radius: Largest distance, 1 − cosine, at which a prototype names a sound: beyond it the
             sound is unknown. It is chosen so that about one in twenty of the sounds that have a
-            label lies beyond. None where any distance will do.
+            label lies beyond. None for any distance.
         refused: Share of the phase's start centroids, which are kinds of public sound, that the
             prototypes leave unknown: about as much of the sound that has no label.
         encoder: Encoder whose embeddings the centroids are among.

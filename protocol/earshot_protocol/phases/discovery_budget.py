@@ -22,23 +22,22 @@ EPSILON, DELTA = 2.0, 1e-6
 SUMS = 2
 """Number of sums of cells, T."""
 LABEL_SHARE = 0.3
-"""Share of the phase's cost, as ρ of zero-concentrated privacy, that names get."""
+"""Share of the phase's cost, as ρ of zero-concentrated privacy, for names."""
 DIMENSIONS = 64
 """Dimensions in which sound is sorted, d."""
 
 MOST_CELLS = 40
-"""Cells for which sums have room: there may come to be this many where sound is unlike the
-encoder's."""
+"""Cells for which sums have room; added where sound is unlike what the encoder was trained on."""
 
 _FEW, _MANY = 20, 40
 _CROWDED = 600.0
-"""Least n√ρ at which phones and budget bear many cells: 3,850 phones at ε = 1, 2,020 at ε = 2."""
+"""Least n√ρ for many cells: 3,850 phones at ε = 1, 2,020 at ε = 2."""
 _LARGEST_MEANT = 12.0
-"""Largest ε for which the number of cells is looked up: beyond it there is hardly any noise."""
+"""Largest ε on which the number of cells depends: beyond it there is hardly any noise."""
 
 
 class CellCounts(NamedTuple):
-    """Numbers of cells: those that a phase begins with, and the room of its sums, k."""
+    """Numbers of cells: at the start of a phase, and the most that its sums have room for, k."""
 
     start: int
     most: int
@@ -47,7 +46,7 @@ class CellCounts(NamedTuple):
 def cell_counts(
     phones: int, epsilon: float, delta: float, start: int | None = None, most: int | None = None
 ) -> CellCounts:
-    """Return the numbers that are asked for, or the defaults where they are None.
+    """Return the given numbers of cells, or the defaults where they are None.
 
     Raises:
         InvalidParametersError: A number of cells, ε or δ is out of range.
@@ -59,10 +58,10 @@ def cell_counts(
 
 
 def usual_cells(phones: int, epsilon: float, delta: float) -> int:
-    """Return the default number of start centroids: 20, or 40 where crowd and budget bear it.
+    """Return the default number of start centroids: 20, or 40 if crowd and budget allow it.
 
-    Sound that is unlike what the encoder was trained on calls for more; these appear in the course
-    of the phase (`MOST_CELLS`).
+    Sound that is unlike what the encoder was trained on needs more; the phase adds them, up to
+    `MOST_CELLS`.
 
     Raises:
         InvalidParametersError: The value of ε or δ is out of range.

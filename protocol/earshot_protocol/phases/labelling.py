@@ -4,10 +4,10 @@ Every phone votes on every sample, by a model that it keeps or by what it has la
 adds the votes up with noise. The label with the most votes in each noisy histogram is proposed, and
 a second sum asks who agrees with it, because the largest of several noisy numbers does not confirm
 itself. Where enough phones agree, the proposal is the answer (confident aggregation, Papernot et
-al., ICLR 2018, Algorithm 1, in which neither sum needs anybody who sees a ballot).
+al., ICLR 2018, Algorithm 1; here no party sees a ballot).
 
-A phone weighs its own ballot, so that its own budget holds, and adds zeros and its share of the
-noise once it has spent its budget: nobody learns that it has.
+A phone weights its ballot so that its own budget holds. Once that is spent, it adds zeros and its
+share of the noise, which no one else can tell from a ballot.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
         votes_noise: Standard deviation of the noise on the votes for each label, σ₂, in votes.
         check_noise: Standard deviation of the noise on how many agree, σ₁, in votes.
         threshold: Number that must agree, noise included, for a sample to have an answer, T.
-        largest_weight: Most votes that a phone may cast of its own, W.
+        largest_weight: Most votes that a phone may cast, W.
         delta: Value of δ for which costs are stated.
         dropout: Largest fraction of phones that may vanish, ρ.
         corrupted: Largest fraction of phones that an adversary may control, γ.
@@ -110,7 +110,7 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
 
     @override
     def expenses(self, weight: int, recordings: int | None = None) -> tuple[Expense, ...]:
-        """Return a weight's expenses: noise is the same for all, and a light ballot moves less."""
+        """Return a weight's expenses: the same noise hides a light ballot at a lower cost."""
         spent = expenses if weight else unspent
         votes, check = self._sums(weight)
         return spent(VOTES, votes) + spent(CHECK, check)

@@ -17,8 +17,8 @@ from earshot_protocol.voting.vote_sums import VoteSum
 EPSILON = 2.0
 """Cost of a whole phase, per phone of weight 1."""
 CHECK_SHARE = 0.5
-"""Share of the phase's cost, as ρ of zero-concentrated privacy, that the check gets: the noise of
-both sums together limits how clear an answer is, and it is least if they share alike."""
+"""Share of the phase's cost, as ρ of zero-concentrated privacy, for the check: the noise of both
+sums together limits how clear an answer is, and it is least with equal shares."""
 
 
 class Noises(NamedTuple):
@@ -45,7 +45,7 @@ def noises(
         samples: Number of samples, B.
         check_share: Share of the cost, as ρ, for the check; above 0 and below 1.
         unit: Unit in which neighbours differ.
-        summation: Summation, which says whose the noise is.
+        summation: Summation, which determines who adds the noise.
 
     Raises:
         InvalidParametersError: A value is out of range, or secure sums use up δ.

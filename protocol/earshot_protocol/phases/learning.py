@@ -57,8 +57,8 @@ LARGEST_RECORDINGS = 10**6
 LARGEST_LOCAL_CENTROIDS = 256
 LARGEST_GLOBAL_CENTROIDS = 4096
 LARGEST_RUNS = 16
-"""Most runs on average; a phone computes 27 times as many, so that time does not tell how many
-count."""
+"""Most runs on average; a phone computes 27 times as many, so that its time does not reveal how
+many count."""
 
 PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
 
@@ -111,8 +111,8 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         delta: Value of δ of the clustering step, used where its noise is Gaussian (spherical
             geometry).
         selection_method: Method by which the published centroids are chosen.
-        clustering_runs: Average number of times that a phone clusters, to keep the best; 1 is just
-            once.
+        clustering_runs: Average number of clusterings of which a phone keeps the best; with 1, it
+            clusters exactly once.
         step_seconds: Time for which a step waits for phones, in seconds.
         noise_crowd: Most phones whose noise a sum counts on.
     """
@@ -167,7 +167,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         checks.whole("clustering_runs", self.clustering_runs, 1, LARGEST_RUNS)
 
 
-# A phone asks for it several times in every step, and so do all phones of a simulation.
+# Every phone needs it several times in each step, and a simulation has many phones.
 @functools.lru_cache(maxsize=64)
 def _plan(parameters: PhaseParameters) -> Plan:
     budget, recordings = parameters.budget, parameters.recordings

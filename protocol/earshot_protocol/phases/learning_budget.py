@@ -23,8 +23,8 @@ BUDGETS: Mapping[Geometry, Budget] = MappingProxyType(
         Geometry.EUCLIDEAN: Budget(
             clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5
         ),
-        # Sound needs all that a phone allows: private clustering pays for every dimension, from one
-        # phone's recordings alone.
+        # Sound needs the whole default limit of a phone: private clustering pays for every
+        # dimension, from one phone's recordings alone.
         Geometry.SPHERICAL: Budget(
             clustering=2.0, selection=0.125, centroid_vote=0.25, label_vote=0.5
         ),
@@ -35,8 +35,8 @@ sound."""
 DIMENSIONS = 24
 """Dimensions in which sound is clustered, d."""
 RECORDINGS = 200
-"""Recordings of a phone, N: as many as a phone holds that hears seven a day and keeps them for 28
-days. In its own ledger a phone counts more, whatever it holds (`COUNTED_RECORDINGS`)."""
+"""Recordings of a phone, N: about seven a day, kept for 28 days. A phone's own ledger counts at
+least `COUNTED_RECORDINGS`."""
 LOCAL_CENTROIDS = 6
 TOP_LOCAL_CENTROIDS = 2
 TOP_GLOBAL_CENTROIDS = 10
@@ -50,15 +50,15 @@ ONE_OF_THEM = (
     "give one of them; an ε of the whole phase is split like the default budget, and a budget "
     "gives the ε of each step"
 )
-"""Reason for refusing an ε and a budget at once."""
+"""Reason for refusing an ε together with a budget."""
 
 
-# Simulations, forecasts and reports ask for the same phase again and again.
+# Simulations, forecasts and reports need the same phase repeatedly.
 @functools.lru_cache(maxsize=64)
 def affordable(
     parameters: PhaseParameters, epsilon: float, unit: Unit = Unit.RECORDING
 ) -> PhaseParameters:
-    """Return the same phase with its budget scaled so that all of it costs ε, and hardly less.
+    """Return the same phase with its budget scaled so that it costs at most ε, and hardly less.
 
     The split of the budget between the steps stays unchanged. The cost is the composed one
     (`composed_epsilon`) at the phase's own δ.
@@ -69,8 +69,8 @@ def affordable(
         unit: Unit in which the phase is to cost ε.
 
     Raises:
-        InvalidParametersError: The value of ε or δ is out of range, or no budget costs so little
-            because δ is at most what secure sums may fail by.
+        InvalidParametersError: The value of ε or δ is out of range, or δ is at most the failure
+            probability of the secure sums, so that no budget fits.
     """
 
     def scaled(scale: float) -> PhaseParameters:

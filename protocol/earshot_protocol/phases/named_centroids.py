@@ -24,7 +24,7 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
 
     told_to_all = True
 
-    if TYPE_CHECKING:  # every message declares them where they stand on the wire
+    if TYPE_CHECKING:  # every message declares them, in the order of its fields on the wire
         geometry: Geometry
         centroids: Matrix
         labels: tuple[int, ...]
@@ -48,7 +48,7 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
 
     @property
     def environments(self) -> tuple[int, ...]:
-        """Environment to which each centroid belongs: by default, one of its own."""
+        """Environment to which each centroid belongs: by default, each centroid is one."""
         return tuple(range(len(self.labels)))
 
     @property

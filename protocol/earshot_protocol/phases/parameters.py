@@ -31,7 +31,7 @@ EncoderName = Annotated[str, line(LARGEST_NAME)]
 LARGEST_CROWD = 10**8
 """Most phones in a phase."""
 NOISE_CROWD = 10_000
-"""Phones beyond which noise grows with the root of their number, and counts with the number."""
+"""Phones beyond which a phone's share of the noise is constant: noise grows as √n, counts as n."""
 LARGEST_LABELS = 256
 DIGEST_BYTES = 32
 LARGEST_RELEASES = 4096
@@ -60,7 +60,7 @@ class Parameters(
     omit_defaults=True,
     tag_field="type",
 ):
-    """Facts that every kind of phase states about its phones; each kind documents these fields.
+    """Parameters that all kinds of phase have; each kind documents these fields.
 
     Attributes:
         phones: Number of phones that are enrolled, n.
@@ -121,11 +121,11 @@ class Parameters(
 
     @property
     def reads(self) -> Embeddings | None:
-        """Embeddings that the phase is about; None if it is about none."""
+        """Embeddings that the phase reads; None if it reads none."""
         return None
 
     def plan(self) -> Plan:
-        """Return the parts of the phase, as phone and server derive them alike.
+        """Return the parts of the phase; phone and server derive the same.
 
         Raises:
             InvalidParametersError: No mechanism can be made from a value.
@@ -136,9 +136,9 @@ class Parameters(
     def weights(self) -> tuple[int, ...]:
         """Possible weights of a phone's part in a sum, the largest first: the phone chooses one.
 
-        By default a part counts once: a phone takes part as a whole, or refuses. Where 0 is among
-        the weights, a phone that has spent its budget adds zeros and its share of the noise, and
-        nobody can tell.
+        By default the only weight is 1: a phone takes part, or refuses. Where 0 is among the
+        weights, a phone that has spent its budget adds zeros and its share of the noise, and no one
+        else can tell.
         """
         return (1,)
 
@@ -195,7 +195,7 @@ class Parameters(
         return hierarchy
 
     def sum_parameters(self, part: SecureSum, shape: tuple[int, ...]) -> AnySumParameters:
-        """Derive the parameters of a sum over inputs of this shape, alike on phone and server.
+        """Derive the parameters of a sum over inputs of this shape; phone and server get the same.
 
         Raises:
             InvalidParametersError: No safe graph exists for these fractions and this many phones,
@@ -261,7 +261,7 @@ def hierarchy_of(labels: Sequence[str], choices: Choices) -> LabelHierarchy:
     return LabelHierarchy(dict(zip(labels, choices, strict=True)))
 
 
-# All phones of a simulation agree on the same.
+# All phones of a simulation have the same labels.
 @functools.lru_cache(maxsize=16)
 def _flat(labels: tuple[str, ...]) -> LabelHierarchy:
     return LabelHierarchy.flat(labels)

@@ -1,4 +1,4 @@
-"""Places that name sound, each the nearest: those a phone was told, or those a phase agrees on."""
+"""Places that name sound by the nearest one: from published results, or agreed on for a phase."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ def together(result: NamedCentroids | None, labelled: NamedCentroids | None) -> 
 class AgreedPlaces(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Places that all phones of a phase name sound by: a part of its parameters, hence of its keys.
+    """Places by which all phones of a phase name sound: part of its parameters, hence of its keys.
 
-    They must not be what a phone was told outside of the phase: whoever tells one phone of a
-    result of its own would decide in which entry of a sum that phone alone counts.
+    A phone must not use places from elsewhere: a server that sends one phone a result of its own
+    could choose the entry of a sum in which that phone alone counts.
 
     Attributes:
         encoder: Encoder whose embeddings the places are among.
@@ -121,7 +121,7 @@ class AgreedPlaces(
 
     @classmethod
     def of(cls, places: Places, encoder: str, hierarchy: LabelHierarchy) -> Self:
-        """Return places with the classes that their names stand for in a phase.
+        """Return places with the phase's classes of their names.
 
         Args:
             places: Places to agree on.
@@ -142,7 +142,7 @@ class AgreedPlaces(
         return Places(self.centroids.array(), names, self.geometry, self.radius)
 
     def check(self, labels: int) -> None:
-        """Refuse places by which nothing can be named.
+        """Refuse places that are invalid in a phase.
 
         Args:
             labels: Number of the phase's labels.

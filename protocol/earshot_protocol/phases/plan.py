@@ -66,7 +66,7 @@ class ReleaseTask(_PartTask, frozen=True, kw_only=True):
 class SumPartTask(_PartTask, frozen=True, kw_only=True):
     """Task that begins a `SecureSum`: it holds the first task of its summation."""
 
-    if TYPE_CHECKING:  # every message declares it where it stands on the wire
+    if TYPE_CHECKING:  # every message declares it, in the order of its fields on the wire
         opening: Opening = msgspec.field(name="advertise")
 
     @property
@@ -80,7 +80,7 @@ class SumPartTask(_PartTask, frozen=True, kw_only=True):
         return self.opening.index
 
     def told(self, parameters: msgspec.Struct) -> bytes:
-        """Return the bytes that all phones of the sum must have been told alike: see `Participant`.
+        """Return the bytes that must be the same for all phones of the sum: see `Participant`.
 
         Args:
             parameters: Parameters of the phase.
@@ -106,7 +106,7 @@ class ReleaseAnswer(Answer, frozen=True, kw_only=True):
 class Outcome(Ending, frozen=True, kw_only=True):
     """Published result of a phase, with the privacy that it cost."""
 
-    if TYPE_CHECKING:  # every message declares it where it stands on the wire
+    if TYPE_CHECKING:  # every message declares it, in the order of its fields on the wire
         privacy: tuple[Release, ...]
 
 
@@ -267,7 +267,7 @@ class Plan:
 
         Args:
             recordings: Recordings of the releasing phone, for its own accounts (`held_by`); None
-                for what is published, which counts as many as the phase says.
+                for what is published, which counts the phase's nominal number.
         """
         return tuple(
             expense

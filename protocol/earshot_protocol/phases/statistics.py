@@ -40,10 +40,10 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         labels: Equivalence classes of environments that are counted, L.
         contacts: Most contacts that a phone counts, its newest ones.
         since: First day, in UTC, on which a counted contact was made; None, with `until`, to count
-            contacts of every day, and those of which no phone knows the day.
+            contacts of every day, known or not.
         until: Day after the last one.
-        places: Places by the nearest of which a contact is counted that nobody labelled; None to
-            count none of these.
+        places: Places of which the nearest names an unlabelled contact; None to leave unlabelled
+            contacts out.
         epsilon: Value of ε for the histogram, in the recording unit.
         dropout: Largest fraction of phones that may vanish, ρ.
         corrupted: Largest fraction of phones that an adversary may control, γ.

@@ -1,4 +1,4 @@
-"""What Prio3 derives from seeds: shares, and randomness that is fixed by shares or by a key.
+"""Values that Prio3 derives from seeds: shares, and randomness fixed by shares or by a key.
 
 Tags and binders are those of draft-irtf-cfrg-vdaf-20, sections 6.2.3 and 7.2.6, for algorithm 5,
 Prio3MultihotCountVec.
@@ -47,7 +47,7 @@ class Derivation:
     """Derivations of one circuit in one context.
 
     Attributes:
-        circuit: Circuit, which says how much of everything is needed.
+        circuit: Circuit, which determines the numbers of elements.
         context: Description of the sum, bound to every derived value.
     """
 
@@ -76,7 +76,7 @@ class Derivation:
         return xof.expand([(seed, _PROOFS)], tag, self.circuit.wires)
 
     def query_randomness(self, verify_key: bytes, nonces: Iterable[bytes]) -> Elements:
-        """Return what the operators draw for each report, which no client can foresee."""
+        """Return the operators' randomness for each report, which clients cannot predict."""
         return xof.expand(
             ((verify_key, _PROOFS + nonce) for nonce in nonces),
             self._tags[_Usage.QUERY_RANDOMNESS],
@@ -84,9 +84,9 @@ class Derivation:
         )
 
     def joint_part(self, role: Party, blind: bytes, nonce: bytes, encoded_share: bytes) -> bytes:
-        """Return the 32 bytes that a share of the vector puts into the joint randomness.
+        """Return the 32 bytes that a share of the vector contributes to the joint randomness.
 
-        The other operator sees them and learns nothing of the share, which the blind hides.
+        The other operator sees them; the blind hides the share.
         """
         binder = bytes([role]) + nonce + encoded_share
         return xof.derive_seed(blind, self._tags[_Usage.JOINT_PART], binder)

@@ -1,8 +1,8 @@
-"""Field128 of the VDAF draft: its elements, their bytes, and what an engine computes with them.
+"""Field128 of the VDAF draft: its elements, their bytes, and the operations of an engine.
 
 The prime is p = 2^66 · 4611686018427387897 + 1 = 2^128 − 28 · 2^64 + 1 (draft-irtf-cfrg-vdaf-20,
-section 6.1.4). Two engines compute the same to the last bit: `limbs`, of numpy alone, which is all
-that a phone carries, and `earshot_server.proofs.kernels`, compiled by numba.
+section 6.1.4). Two engines give the same elements: `limbs`, of numpy alone, for phones, and
+`earshot_server.proofs.kernels`, compiled by numba.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def from_signed(numbers: npt.NDArray[np.int64]) -> Elements:
 
 
 def to_signed(values: Elements) -> npt.NDArray[np.int64]:
-    """Return the numbers that `from_signed` takes.
+    """Return the numbers that `from_signed` maps to these elements.
 
     Raises:
-        MalformedMessageError: An element is not a number of 64 bits with its sign.
+        MalformedMessageError: An element is not a signed number of 64 bits.
     """
     low, high = values[..., 0], values[..., 1]
     numbers: npt.NDArray[np.int64] = (low - (high != 0)).view(np.int64)
@@ -97,7 +97,7 @@ def decode(data: bytes, length: int) -> Elements:
 
 
 def in_range(values: Elements) -> npt.NDArray[np.bool_]:
-    """Return which pairs of words, (…, 2), are below p: elements."""
+    """Return which pairs of words, (…, 2), are elements, that is below p."""
     low, high = values[..., 0], values[..., 1]
     below: npt.NDArray[np.bool_] = (high < TOP) | ((high == TOP) & (low == 0))
     return below

@@ -1,6 +1,6 @@
 """Arithmetic of Field128 in numpy alone: words of 32 bits, with carries kept for the end.
 
-No branch and no index depends on a value, so the time of a phone's proof does not tell its ballot.
+No branch or index depends on a value, so the time of a phone's proof does not reveal its ballot.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _folded(limbs: _Limbs) -> _Limbs:
 def _normalised(limbs: _Limbs) -> Elements:
     """Normalize four signed limbs to elements; overwrites the limbs.
 
-    What the first round of carries leaves above 2^128 is below 2^32 either way, what the second
-    leaves −1, 0 or 1, and the third nothing.
+    The first round of carries leaves less than 2^32 above 2^128, in magnitude, the second −1, 0 or
+    1, and the third nothing.
     """
     for _ in range(3):
         carry: int | npt.NDArray[np.int64] = 0

@@ -2,7 +2,7 @@
 
 The validity circuit is the draft's MultihotCountVec, and its proof the fully linear one of Boneh et
 al. (CRYPTO 2019, theorem 4.3), as draft-irtf-cfrg-vdaf-20 has them in sections 7.4.5 and 7.3. All
-functions take many reports at once, along the first axis.
+functions take many reports, along the first axis.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from earshot_protocol.prio3 import polynomials
 from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements, elements
 
 QUERY_RANDOMNESS = 3
-"""Elements that verifiers draw: a weight for each of both checks, and the point of the test."""
+"""Elements that verifiers draw: a weight for each of two checks, and the point of the test."""
 
 
 @dataclass(frozen=True)
 class MultihotCircuit:
     """Circuit that is zero on vectors of `length` bits of which at most `max_weight` are ones.
 
-    A vector is encoded with its weight behind it, in bits of 1, 2, 4, … and a last one that is
-    worth what reaches `max_weight`. The gadget adds up `chunk_length` products; it is called for
-    one chunk after another, and is zero with every random r if and only if all entries are bits.
+    A vector is encoded with its weight behind it, in bits worth 1, 2, 4, … and a last one worth the
+    rest of `max_weight`. The gadget adds up `chunk_length` products; it is called for one chunk
+    after another, and is zero with every random r if and only if all entries are bits.
 
     Attributes:
         length: Entries of a vector.
@@ -92,7 +92,7 @@ class MultihotCircuit:
         return encoded
 
     def weight_bits(self, ones: int) -> list[int]:
-        """Return the bits that stand for a weight of at most `max_weight`."""
+        """Return the bits that encode a weight of at most `max_weight`."""
         *_, last = self._bit_weights
         marked = int(ones > self.max_weight - last)
         rest = ones - marked * last
@@ -101,7 +101,7 @@ class MultihotCircuit:
     def prove(
         self, encoded: Elements, seeds: Elements, joint: Elements, field: Arithmetic
     ) -> Elements:
-        """Return the proofs that encoded vectors are what the circuit accepts.
+        """Return proofs that the circuit accepts these encoded vectors.
 
         Args:
             encoded: Encoded vectors, (reports, encoded_length, 2).
@@ -144,7 +144,7 @@ class MultihotCircuit:
 
         Returns:
             Shares of verifiers, (reports, verifier_length, 2), and which of them may be shown: a
-            test at a root of unity would tell an input (one in 2^120 draws such a one).
+            test at a root of unity, which one in 2^120 is, would reveal an input.
         """
         chunks = self._chunks(encoded)
         point = randomness[:, 2]
@@ -152,7 +152,7 @@ class MultihotCircuit:
         used = basis[:, 1 : self.calls + 1]
         verifiers = np.empty((len(encoded), self.verifier_length, 2), dtype=np.uint64)
         verifiers[:, 0] = field.dot(randomness[:, :2], self._checks(encoded, proofs, field))
-        # A wire's polynomial at the point is Σ basis · its values, which need not be kept for it.
+        # A wire's polynomial at the point is Σ basis · its values, which need not be stored.
         weights = polynomials.powers(field.multiply(used, joint), joint, self.chunk_length, field)
         wires = verifiers[:, 1:-1]
         wires[:, 0::2] = field.dot(weights.swapaxes(1, 2), chunks.swapaxes(1, 2))

@@ -1,7 +1,7 @@
 """Polynomials over Field128, given by their values at the n powers of an n-th root of unity.
 
 This is the draft's Lagrange basis (draft-irtf-cfrg-vdaf-20, section 6.1.3). n is a power of two,
-and every function works along the last axis of elements, for all leading axes at once.
+and every function works along the last axis of elements, for all leading axes.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Prio3MultihotCountVec for two operators: shares of ballots that neither of them can stuff.
+"""Prio3MultihotCountVec for two operators: shares of ballots, with proofs that they are valid.
 
-A client splits a vector of zeros and at most a given number of ones into two shares that prove
-themselves. Each operator turns its share into a verifier share, and both verifier shares together
-show whether the vector is valid, and nothing else. What is accepted is added up, share by share.
+A client splits a vector of zeros and at most a given number of ones into two shares with a proof.
+Each operator turns its share into a verifier share, and both verifier shares together show whether
+the vector is valid, and nothing else. Accepted vectors are added up, share by share.
 
 This is draft-irtf-cfrg-vdaf-20, sections 7.2 and 7.4.5, with two aggregators and one proof. The
 tests compare it, bit for bit, with the vectors of that draft's repository at the tag of draft 20.
 Both operators have to hold the same public share of a report (section 9.3).
 
 One check is not the draft's: an operator refuses a report whose public share does not hold the part
-that its own share gives. By the draft each compares the other's part alone, so whoever sends one
-wrong part makes the two operators disagree, and here a report that one of them has counted cannot
-be taken out again (docs/decisions/0057-ballots-prove-themselves.md).
+that its own share gives. In the draft each compares only the other's part, so a client that sends
+one wrong part makes the two operators disagree, and here a report that one of them has counted
+cannot be removed (docs/decisions/0057-ballots-prove-themselves.md).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TILE = 2**15
 
 
 class InvalidProofError(RemoteError):
-    """A report whose vector is not what it claims, or whose shares do not belong together."""
+    """A report whose vector is invalid, or whose shares do not match."""
 
 
 class Sharded(NamedTuple):
@@ -99,8 +99,8 @@ class Verifiers(NamedTuple):
     Attributes:
         shares: Its verifier shares as bytes, uint8 (reports, verifier_share_bytes); zeros where
             there is none.
-        sound: Whether there is one, bool (reports,): not if what came was malformed, or its public
-            share does not hold this operator's part.
+        sound: Whether there is one, bool (reports,): not for a report that is malformed, or whose
+            public share does not hold this operator's part.
         expected: The other's part of the joint randomness, as the public share has it, uint8
             (reports, 32).
         output_shares: Shares of vectors, (reports, length, 2).
@@ -133,7 +133,7 @@ class Prio3Multihot:
         max_weight: Most ones of a vector, at most `length`.
         chunk_length: Entries that a call of the circuit's gadget checks; None for those that make
             the shortest proof, about the square root of `length`.
-        context: Description of the sum, at most 2^15 bytes; shares of another prove nothing here.
+        context: Description of the sum, at most 2^15 bytes; shares with another one are invalid.
         arithmetic: Engine that computes in the field; servers have a faster one in
             `earshot_server.proofs`.
 
@@ -165,7 +165,7 @@ class Prio3Multihot:
 
     @functools.cached_property
     def circuit(self) -> MultihotCircuit:
-        """Validity circuit, with the chunk length that holds where none was given."""
+        """Validity circuit, with the default chunk length if none was given."""
         chunk_length = self.chunk_length or shortest_chunks(self.length, self.max_weight)
         return MultihotCircuit(self.length, self.max_weight, chunk_length)
 
@@ -187,12 +187,10 @@ class Prio3Multihot:
         Args:
             measurement: Zeros and at most `max_weight` ones, (length,).
             nonce: Public number of the report, 16 bytes.
-            rand: `rand_bytes` that nobody else knows and that are used once; none for those of the
-                operating system.
+            rand: `rand_bytes` secret bytes, used once; by default from the operating system.
 
         Raises:
-            InvalidInputError: The vector is not such a one, or nonce or randomness has another
-                size.
+            InvalidInputError: The vector is invalid, or nonce or randomness has the wrong size.
             MissingExtraError: The package pycryptodomex is not installed.
         """
         rand = rand or os.urandom(self.rand_bytes)
@@ -221,8 +219,8 @@ class Prio3Multihot:
             MalformedMessageError: Nonce or a share has the wrong size, or an element is not below
                 the prime.
             InvalidProofError: The public share does not hold this operator's part, or the report's
-                test would tell more than it may; one in 2^120 does.
-            InvalidInputError: The verify key has another size.
+                test would reveal an input, as one in 2^120 does.
+            InvalidInputError: The verify key has the wrong size.
             MissingExtraError: The package pycryptodomex is not installed.
         """
         report = Received(nonce, public_share, input_share)
@@ -285,9 +283,9 @@ class Prio3Multihot:
         return state.output_share
 
     def verifiers(self, role: Party, verify_key: bytes, reports: Sequence[Received]) -> Verifiers:
-        """Return what an operator knows of many reports, its verifier shares among it.
+        """Return an operator's part of many reports, with its verifier shares.
 
-        Holds about 20 · `length` bytes a report: take some thousand at a time.
+        Needs about 20 · `length` bytes a report: take some thousand at a time.
 
         Args:
             role: The operator.
@@ -295,7 +293,7 @@ class Prio3Multihot:
             reports: Its parts of the reports; those that are malformed are not sound.
 
         Raises:
-            InvalidInputError: The verify key has another size.
+            InvalidInputError: The verify key has the wrong size.
             MissingExtraError: The package pycryptodomex is not installed.
         """
         _check_ours("verify key", verify_key, self.verify_key_bytes)
@@ -305,11 +303,11 @@ class Prio3Multihot:
         )
         kept = [report if fits else blank for report, fits in zip(reports, sound, strict=True)]
         encoded, proofs = self._opened(role, kept)
-        # What is beyond the prime makes nonsense of its own report, which is not sound, alone.
+        # An element beyond the prime affects only its own report, which is not sound.
         sound &= in_range(encoded).all(axis=1) & in_range(proofs).all(axis=1)
         parts = self._joint_parts(role, kept, encoded)
         stated = [_halves(report.public_share) for report in kept]
-        # Both operators hold the same public share: they find the same part wrong, or neither.
+        # Both operators hold the same public share, so they agree on which part is wrong.
         fixed = (part == pair[role] for part, pair in zip(parts, stated, strict=True))
         sound &= np.fromiter(fixed, dtype=np.bool_)
         expected = [pair[1 - role] for pair in stated]
@@ -336,8 +334,8 @@ class Prio3Multihot:
 
         Args:
             ours: This operator's verifiers of them.
-            theirs: The other operator's verifier shares of the same reports in the same order; of
-                whatever is malformed, the report does not count.
+            theirs: The other operator's verifier shares of the same reports in the same order; a
+                report with a malformed one does not count.
 
         Raises:
             InvalidInputError: There are not as many verifier shares as reports.
@@ -347,7 +345,7 @@ class Prio3Multihot:
             raise InvalidInputError(f"{len(theirs)} verifier shares of {len(ours.sound)} reports")
         fits = np.array([len(share) == size for share in theirs], dtype=np.bool_)
         shares = _rows([share if len(share) == size else bytes(size) for share in theirs], size)
-        # Seeds of the joint randomness are compared by what they are hashed from.
+        # Comparing the parts compares the seeds of the joint randomness, their hashes.
         agreed = (shares[:, -SEED_BYTES:] == ours.expected).all(axis=1)
         elements = _elements(shares, self.circuit.verifier_length)
         verifiers = self.arithmetic.add(
@@ -414,7 +412,7 @@ class Prio3Multihot:
     def _joint_parts(
         self, role: Party, reports: Sequence[Received], encoded: Elements
     ) -> list[bytes]:
-        """Return what an operator's shares of encoded vectors put into the joint randomness."""
+        """Return the contributions of an operator's encoded shares to the joint randomness."""
         return [
             self._derivation.joint_part(
                 role, report.input_share[-SEED_BYTES:], report.nonce, encode(share)

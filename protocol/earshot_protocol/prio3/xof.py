@@ -1,6 +1,6 @@
 """XofTurboShake128: seeds and field elements from a seed (draft-irtf-cfrg-vdaf-20, section 6.2.1).
 
-TurboSHAKE128 (RFC 9861) is pycryptodomex's, which the extra `proofs` brings.
+TurboSHAKE128 (RFC 9861) is that of pycryptodomex, which the extra `proofs` installs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def derive_seed(seed: bytes, tag: bytes, binder: bytes) -> bytes:
     Args:
         seed: At most 255 bytes.
         tag: Domain separation tag, at most 65,535 bytes.
-        binder: Whatever else the result depends on.
+        binder: Further input of any length.
 
     Raises:
         MissingExtraError: The package pycryptodomex is not installed.
@@ -38,8 +38,7 @@ def derive_seed(seed: bytes, tag: bytes, binder: bytes) -> bytes:
 def expand(inputs: Iterable[tuple[bytes, bytes]], tag: bytes, length: int) -> Elements:
     """Return uniform elements, (inputs, length, 2), from pairs of a seed and a binder.
 
-    Numbers of 128 bits that are not below p are passed over, as the draft wants it; one in 2^59 is
-    not.
+    Numbers of 128 bits that are not below p, one in 2^59, are skipped, as the draft requires.
 
     Args:
         inputs: Seeds and binders as in `derive_seed`.
@@ -68,7 +67,7 @@ def expand(inputs: Iterable[tuple[bytes, bytes]], tag: bytes, length: int) -> El
 
 def _stream(seed: bytes, tag: bytes, binder: bytes) -> TurboSHAKE:
     try:
-        from Cryptodome.Hash import TurboSHAKE128  # a phone that proves nothing does not carry it
+        from Cryptodome.Hash import TurboSHAKE128  # an optional dependency: an extra
     except ImportError as error:
         raise MissingExtraError(
             unusable("proofs", "pycryptodomex", "Cryptodome", "proofs", error)

@@ -1,8 +1,8 @@
 """Costs of releases, in both units of privacy: added up, and composed.
 
-People read the composed cost, and budgets are compared with it: the cost of the releases' events
-together (`composed_cost`, `epsilon_at`). Adding up (basic composition; thesis, Theorem 8.3) is a
-view that anyone can check by hand (`total`); files keep it.
+Reports show the composed cost of the releases' events, and budgets are compared with it
+(`composed_cost`, `epsilon_at`). Adding up (basic composition; thesis, Theorem 8.3) can be checked
+by hand (`total`); files keep it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Expense(NamedTuple):
     event: Event
 
 
-# A phone asks for the same at every step of a phase, and so do all phones of a simulation.
+# Every phone needs the same at every step of a phase, and a simulation has many phones.
 @functools.lru_cache(maxsize=1024)
 def expenses(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
     """Return the cost of one private step, in each unit."""
@@ -53,11 +53,11 @@ def expenses(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
 
 
 NOTHING = Pure(0.0)
-"""Event of a step to which a phone adds nothing that depends on what it holds."""
+"""Event of a step to which a phone adds nothing that depends on its data."""
 
 
 def unspent(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
-    """Return one private step, in each unit, to which a phone adds zeros and its noise share."""
+    """Return the cost, in each unit, of a step to which a phone adds zeros and its noise share."""
     return tuple(
         Expense(Release(step, unit, 0.0, 0.0, mechanism.name), NOTHING) for unit in LEDGER_UNITS
     )
@@ -120,7 +120,7 @@ def epsilon_at(delta: float, spent: Iterable[Expense]) -> float:
         spent: Expenses of one unit.
 
     Returns:
-        ε; infinite where nothing is known to hold at this δ.
+        ε; infinite where no bound is known at this δ.
 
     Raises:
         InvalidParametersError: A number of an event is out of range.
@@ -128,7 +128,7 @@ def epsilon_at(delta: float, spent: Iterable[Expense]) -> float:
     return _epsilon_at(min(delta, 1.0), tuple(spent))
 
 
-# The phones of a simulation ask for the same again and again.
+# The phones of a simulation need the same repeatedly.
 @functools.lru_cache(maxsize=1024)
 def _epsilon_at(delta: float, spent: tuple[Expense, ...]) -> float:
     composed = composed_epsilon((expense.event for expense in spent), delta)

@@ -47,7 +47,7 @@ class Standing(NamedTuple):
     Attributes:
         span: Period that the budget is for.
         unit: Unit in which the budget counts.
-        epsilon: Joint ε of everything that was spent, at `delta`; infinite where nothing is known.
+        epsilon: Joint ε of everything that was spent, at `delta`; infinite where no bound is known.
         largest_epsilon: Limit of ε; infinite where there is none.
         delta: Limit of δ; the default one where there is none.
     """

@@ -1,7 +1,7 @@
 """Calibration of noise to a budget: the least noise with which releases together cost no more.
 
-Noise is found by halving an interval down to the precision of doubles, and the safe end of the last
-interval is taken: the cost is never above the budget.
+Noise is found by bisection, down to the precision of doubles, and the safe end of the last interval
+is taken: the cost is never above the budget.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def largest_scale(
         The scale, from `least` to `most`.
 
     Raises:
-        InvalidParametersError: The value of ε or δ is out of range; or no scale costs so little
-            because δ is at most what secure sums may fail by, or none so much, because beyond some
-            ε they may fail by more than δ.
+        InvalidParametersError: The value of ε or δ is out of range; or no scale costs so little,
+            because δ is at most the failure probability of the secure sums; or none so much,
+            because beyond some ε they use up δ.
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
@@ -113,8 +113,7 @@ def noise_multipliers(
         The noise multiplier of each sum.
 
     Raises:
-        InvalidParametersError: A value is out of range, or δ is at most what the secure sums spend
-            of it.
+        InvalidParametersError: A value is out of range, or the secure sums use up δ.
     """
     shares = _shares(weights, len(lengths))
 
@@ -132,7 +131,7 @@ def noise_multipliers(
 
 
 def check_delta(delta: float, phones: int) -> None:
-    """Refuse a δ with which a phase may expose one of its phones and keep its word.
+    """Refuse a δ that permits a phase to expose one of its phones.
 
     Raises:
         InvalidParametersError: The value of δ is not a probability, or is 1/phones or more.

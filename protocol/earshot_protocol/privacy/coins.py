@@ -64,7 +64,7 @@ def geometric(mean: int, random: RandomBytes = os.urandom) -> int:
     """Draw from the geometric distribution with this mean.
 
     Args:
-        mean: Average number of times, at least 1.
+        mean: Mean of the distribution, at least 1.
         random: Source of bytes; a seeded one belongs in simulations only.
 
     Returns:

@@ -54,7 +54,7 @@ def composed_epsilon(events: Iterable[Event], delta: float) -> float:
         delta: Value of δ, from 0 (at which only pure releases have an ε) to 1.
 
     Returns:
-        ε; infinite where nothing is known to hold at this δ.
+        ε; infinite where no bound is known at this δ.
 
     Raises:
         InvalidParametersError: The value of δ, or a number of an event, is out of range.
@@ -64,7 +64,7 @@ def composed_epsilon(events: Iterable[Event], delta: float) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def _epsilon(events: tuple[Event, ...], delta: float) -> float:
-    """Return ε from a cache, as a phone asks at every step, and so do a simulation's phones."""
+    """Compute ε, cached: a phone needs it at every step, and a simulation has many phones."""
     return Composition(events).epsilon(delta)
 
 
@@ -111,7 +111,7 @@ class Composition:
         self._approximate = self._total(_approximate_delta)
 
     def epsilon(self, delta: float) -> float:
-        """Return ε at a δ from 0 to 1; infinite where nothing is known to hold.
+        """Return ε at a δ from 0 to 1; infinite where no bound is known.
 
         Raises:
             InvalidParametersError: The value of δ is out of range.
@@ -162,8 +162,8 @@ class Composition:
     def _beside_sums(self, delta: float) -> Bound:
         """Return the smallest ε whose δ, (1 + e^ε) Σd included, is at most this one (bound 2).
 
-        ε rises step by step to the first that is enough. Each step reckons with a little more than
-        it must, so the last one errs on the safe side.
+        ε rises step by step to the first that is enough. Each step assumes a little more δ than the
+        sums need, so the last one errs on the safe side.
         """
         reckoned = self._sums_delta(0.0) * _ABOVE
         for _ in range(_LARGEST_NUMBER_OF_STEPS):
@@ -197,7 +197,7 @@ class Composition:
 
 _ABOVE = 1 + 1e-9
 _LITTLE = 1e-4
-"""Share of δ that is not worth looking for a better bound."""
+"""Share of δ below which no better bound is computed."""
 _LARGEST_NUMBER_OF_STEPS = 100
 
 
@@ -210,7 +210,7 @@ def _capped(distances: float, epsilon: float) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def _shared_curve(event: Event) -> Curve:
-    """Return `renyi` on the grid, cached; policies ask for the same few events again and again."""
+    """Return `renyi` on the grid, cached; policies need the same few events repeatedly."""
     curve = renyi(event)
     curve.setflags(write=False)
     return curve

@@ -47,7 +47,7 @@ def renyi_epsilons(
 ) -> npt.NDArray[np.float64]:
     """Return ε of each order: D + ln(1 − 1/α) − (ln δ + ln α) / (α − 1).
 
-    Every one of them holds, also the best (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition
+    All of them hold, so the best one does (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition
     12).
 
     Args:

@@ -44,7 +44,7 @@ def renyi(event: Event, orders: Curve = ORDERS) -> Curve:
     Raises:
         InvalidParametersError: A number of the event is out of range.
     """
-    # Numbers come from a server: one that leaves the range of floats on the way bounds nothing.
+    # Numbers come from a server: where they overflow, the divergence is infinite.
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         return np.nan_to_num(_divergence(event, orders), nan=math.inf, posinf=math.inf)
 

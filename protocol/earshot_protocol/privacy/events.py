@@ -1,8 +1,8 @@
 """Events: records of private releases that any accountant can compose later.
 
 An event is a plain value, without behaviour, as in Google's dp-accounting: a single (ε, δ) does not
-say what happened, and adding those up is the loosest of all compositions. It holds for one unit:
-the difference between neighbours is part of its sensitivity.
+describe the release, and adding those up is the loosest of all compositions. An event holds for one
+unit: the difference between neighbours is part of its sensitivity.
 """
 
 from __future__ import annotations

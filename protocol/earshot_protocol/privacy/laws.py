@@ -1,8 +1,8 @@
-"""Exact laws of the noise on an entry of a secure sum, as readers of the sum need them.
+"""Exact laws of the noise on an entry of a secure sum, by which published sums are read.
 
-The noise depends on how many phones really added their share: laws of more shares are laws of the
-same family. Each is known by its characteristic function, from which tails are computed, and by its
-moment generating function, which bounds them.
+The noise depends on how many phones added their share: laws of more shares are of the same family.
+Each has a characteristic function, from which tails are computed, and a moment generating function,
+which bounds them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TILTS = np.linspace(0.002, 0.998, 499)
 
 
 class NoiseLaw(ABC):
-    """A symmetric law of whole numbers that independent shares add up to; hashable."""
+    """A symmetric law of whole numbers, the sum of independent shares; hashable."""
 
     @abstractmethod
     def times(self, factor: float) -> Self:
@@ -41,7 +41,7 @@ class NoiseLaw(ABC):
 
     @abstractmethod
     def coarser(self, grid: int) -> Self:
-        """Return approximately the law of this noise in units of `grid`."""
+        """Return the approximate law of this noise in units of `grid`."""
 
     @abstractmethod
     def log_characteristic(self, angles: Floats) -> Floats:
@@ -228,7 +228,7 @@ class DiscreteGaussianNoise(NoiseLaw):
 
 
 def bounded(values: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return the same integers, clipped to where no noise reaches and differences still fit."""
+    """Clip integers to a range that no noise reaches and in which differences still fit."""
     clipped: npt.NDArray[np.int64] = np.clip(np.asarray(values, dtype=object), -_FAR, _FAR)
     return clipped.astype(np.int64)
 
@@ -251,6 +251,6 @@ def _tail(law: NoiseLaw) -> tuple[int, Floats]:
 
 
 def _reach(law: NoiseLaw) -> int:
-    """Return what the noise exceeds with probability below 10⁻¹⁵, by the best Chernoff bound."""
+    """Return a bound exceeded with probability below 10⁻¹⁵, by the best Chernoff bound."""
     tilts, moments = law.log_moments(np.arange(1, 20) / 20)
     return math.ceil(float(((moments + _NEGLIGIBLE) / tilts).min()))

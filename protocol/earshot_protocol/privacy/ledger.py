@@ -1,10 +1,10 @@
 """The ledger of everything that a phone has ever released: append-only and chained by hashes.
 
 Each entry keeps the event of a release, from which costs are composed, beside the (ε, δ) that its
-user was shown, the day, and the SHA-256 of the entry before it, as encoded. No entry can change
-unseen. The caller stores new entries before the answer leaves, so that a crash can waste budget but
-never overspend it. A chain cannot tell that its newest entries are missing; the store guards its
-length.
+user was shown, the day, and the SHA-256 of the entry before it, as encoded: every change to an
+entry is detected. The caller stores new entries before the answer leaves, so that a crash can waste
+budget but never overspend it. The chain does not show that its newest entries are missing; the
+store guards its length.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class Ledger:
     ) -> tuple[Expense, ...]:
         """Return what was spent in one unit, oldest first: in a phase, in a year, or ever.
 
-        An entry of a day to come counts as made today, and none counts as older than those before
-        it. So a clock that is set back frees nothing.
+        An entry dated in the future counts as made today, and none counts as older than those
+        before it: setting the clock back frees no budget.
 
         Args:
             unit: Unit in which releases are counted.
@@ -107,7 +107,7 @@ class Ledger:
     def append(self, phase: bytes, expenses: Iterable[Expense], day: date) -> tuple[bytes, ...]:
         """Record upcoming releases; store the result before anything leaves the phone.
 
-        If storing fails, throw this ledger away and read it again from the store.
+        If storing fails, discard this ledger and read it again from the store.
 
         Args:
             phase: Identifier of the phase, 16 bytes.

@@ -24,9 +24,9 @@ from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 
 COUNTED_RECORDINGS = 1000
-"""Recordings for which a phone accounts at least, before and after it makes a release private
-itself, if the phase names fewer: the cost of such a release to a phone grows with the number that
-it holds, so a ledger with the true number would tell it, by what the phone refuses later."""
+"""Least number of recordings for which a phone accounts when it makes a release private itself. The
+cost of such a release to a phone grows with the number that it holds: a ledger with the true number
+would reveal it, by what the phone refuses later."""
 
 
 @dataclass(frozen=True)
@@ -239,8 +239,8 @@ class SelectionMethod(enum.StrEnum):
     PERMUTE_AND_FLIP = "permute-and-flip"
     """Coin for each count, in random order (McKenna and Sheldon, NeurIPS 2020)."""
     GUMBEL = "gumbel"
-    """Largest counts, all at once, after Gumbel noise (Durfee and Rogers, NeurIPS 2019): the
-    exponential mechanism of McSherry and Talwar (FOCS 2007), again and again."""
+    """Largest counts, in one step, after Gumbel noise (Durfee and Rogers, NeurIPS 2019): equivalent
+    to repeating the exponential mechanism of McSherry and Talwar (FOCS 2007)."""
 
 
 @dataclass(frozen=True)
@@ -295,22 +295,22 @@ class Selection:
 
 
 def _group(unit: Unit, recordings: int) -> int:
-    """Return by how many recordings neighbours of a phone's own data differ."""
+    """Return the number of recordings in which neighbours differ."""
     return {Unit.RECORDING: 1, Unit.PHONE: recordings, Unit.REPLACED_PHONE: 2 * recordings}[unit]
 
 
 _LOCAL = LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd | Selection
 
 
-# A phone asks for the same at every step of a phase, and so do many phones of a simulation.
+# Every phone needs the same at every step of a phase, and a simulation has many phones.
 @functools.lru_cache(maxsize=1024)
 def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
     """Return the mechanism at its cost in the accounts of a phone that holds this many recordings.
 
-    The most that a phone holds is the server's word, and noise depends on it alone; what all of a
-    phone's recordings lose together depends on how many it really has. The cost is that of the
-    server's number, or of `COUNTED_RECORDINGS` if that is more, doubled until it covers what the
-    phone holds: so the accounts tell nothing of a number below, and little of one above.
+    Noise depends on the server's number of recordings alone, but the cost to a phone on the number
+    that it really holds. It is computed for the server's number, or for `COUNTED_RECORDINGS` if
+    that is more, doubled until it covers what the phone holds: so the accounts reveal nothing of a
+    smaller number, and little of a larger one.
     """
     if not isinstance(mechanism, _LOCAL):
         return mechanism

@@ -32,7 +32,7 @@ from earshot_protocol.privacy.events import (
 )
 
 LARGEST_LOSS = 500.0
-"""Largest joint loss that is convolved: no gain beyond it would be worth a promise."""
+"""Largest joint loss that is convolved: beyond it, no ε is of use."""
 Curve = npt.NDArray[np.float64]
 
 _GRID, _LARGEST_GRID = 2**13, 2**17
@@ -93,7 +93,7 @@ class PureLosses:
         releases = [each for each in releases if each.largest_loss > 0]
         largest = math.fsum(each.largest_loss for each in releases)
         times = sum(each.times for each in releases)
-        # Of a smaller step, floats lose digits, and in the end all.
+        # A smaller step would lose digits, and in the end all.
         self._step = max(largest / min(_GRID * times, _LARGEST_GRID), _FINEST) if releases else 1.0
         laws = [self._on_grid(each) for each in releases]
         reach = sum(law.size // 2 * each.times for law, each in zip(laws, releases, strict=True))

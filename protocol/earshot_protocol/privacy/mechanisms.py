@@ -129,7 +129,7 @@ class SumMechanism(ABC):
         return self.entry_noise.share(size, random)
 
     def share_bound(self, probability: float) -> int:
-        """Return what an entry of input plus noise share exceeds in magnitude with ≤ `probability`.
+        """Return a magnitude that an entry of input plus noise share exceeds with ≤ `probability`.
 
         Raises:
             InvalidParametersError: The noise is too large to be shared by so few phones.
@@ -194,7 +194,7 @@ class BallotSum(SumMechanism):
         return sum_noise.laplace(self.scale, self.honest_survivors)
 
     def share_bound(self, probability: float) -> int:
-        """Return what a noisy ballot's entry exceeds in magnitude with at most this probability."""
+        """Return a magnitude that a noisy ballot's entry exceeds with at most this probability."""
         if self.honest_survivors is not None and self.scale > LARGEST_SHARED_SCALE:
             least = self.sensitivity(Unit.RECORDING) / LARGEST_SHARED_SCALE
             raise InvalidParametersError(
@@ -218,7 +218,7 @@ class BallotSum(SumMechanism):
 
 @dataclass(frozen=True)
 class VectorSum(SumMechanism):
-    """The secure sum of vectors of bounded length on a grid, with noise like a normal one.
+    """The secure sum of vectors of bounded length on a grid, with nearly normal noise.
 
     It is Skellam noise in shares, or discrete Gaussian noise from each of two operators.
 
@@ -297,7 +297,7 @@ def check_survivors(count: int | None) -> None:
     """Refuse a number of honest survivors that is neither None nor positive.
 
     Raises:
-        InvalidParametersError: It is not.
+        InvalidParametersError: The number is not a positive whole number.
     """
     if count is not None:
         checks.whole("honest_survivors", count)

@@ -1,6 +1,6 @@
-"""Noise that is an integer from its first bit: discrete Laplace and Gaussian, and shares of noise.
+"""Noise that is drawn as integers: discrete Laplace and Gaussian, and shares of noise.
 
-Floating-point samples of real-valued noise have gaps that give the secret away (Mironov, CCS 2012).
+Floating-point samples of real-valued noise have gaps that reveal the secret (Mironov, CCS 2012).
 Here a sample is decided by comparing 128 uniform bits with thresholds that were computed to 60
 digits; the lower 64 bits are only drawn when the upper ones tie. A sample's law differs from the
 named one by a statistical distance below 2^-127 for each decision (a binary digit, a coin, an entry

@@ -1,7 +1,7 @@
-"""Counts with noise that a curator adds: whole steps, drawn exactly, like everything released.
+"""Counts with noise that a curator adds, drawn exactly in whole steps.
 
 Noise is a whole number of steps, of which a deviation or scale has 2^48 or more, and so is the
-count once it is rounded. A step is a power of two, and a vote has a whole number of them, so
+rounded count. A step is a power of two, and a vote has a whole number of them, so
 rounding commutes with a vote more or less: neighbours differ by no more than before. Hence a count
 has the Gaussian noise N_Z (Canonne, Kamath and Steinke, NeurIPS 2020, Theorem 4) or the discrete
 Laplace noise of its cost, without a δ, however the sum is rounded afterwards.
@@ -97,7 +97,7 @@ def likeliest(
 def coin(chance: float, counterchance: float, random: RandomBytes = os.urandom) -> bool:
     """Draw a Boolean with this probability, exact to 128 bits.
 
-    The counterchance is used where it is smaller, because the smaller of both has more digits.
+    The counterchance is used where it is smaller, because the smaller one has more digits.
     """
     if chance > counterchance:
         return not coin(counterchance, chance, random)

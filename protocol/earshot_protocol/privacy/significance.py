@@ -2,8 +2,8 @@
 
 A secure sum publishes a true count plus noise whose law is known exactly. The probability that
 noise alone reaches a number, times how many numbers were looked at (Bonferroni), is the number's
-p-value here: where nobody voted for anything, the probability that any of them has a p-value of at
-most `LEVEL` is at most `LEVEL`. A number with a larger p-value is shown as possible noise.
+p-value here: without a single vote, the probability that any of them has a p-value of at most
+`LEVEL` is at most `LEVEL`. A number with a larger p-value is shown as possible noise.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def count_p_values(
     Args:
         counts: Integers (counts,).
         noise: Law of the noise on each of them.
-        looked_at: Number of counts that these were chosen from; by default there are no others.
+        looked_at: Number of counts that these were chosen from; by default their own number.
     """
     numbers = bounded(counts)
     return _corrected(noise.at_least(numbers), len(numbers) if looked_at is None else looked_at)
@@ -40,9 +40,9 @@ def count_p_values(
 def name_p_values(totals: npt.ArrayLike, noise: NoiseLaw) -> tuple[float, ...]:
     """Return the p-value of each centroid's name, the label with the most votes.
 
-    A name says two things. *Somebody voted for it*: P(N ≥ votes) is small. *More did than for any
-    other label*: its margin m over the runner-up is clear of the difference of two noises, P(N − N'
-    ≥ m). The larger of both, times the number of (centroid, label) cells, is its p-value.
+    A name makes two claims. *It has votes*: P(N ≥ votes) is small. *It has more than any other
+    label*: its margin m over the runner-up is clear of the difference of two noises, P(N − N' ≥ m).
+    The larger of both, times the number of (centroid, label) cells, is its p-value.
 
     The factor is right for the margin. Let b be a label with the most true votes for a centroid. A
     label a ≠ b is named only if noise lifts it over b by the margin, for which P(N − N' ≥ m) is a
@@ -71,10 +71,10 @@ def answer_p_values(
 ) -> tuple[float, ...]:
     """Return the p-value of each sample's name, the label with the most noisy votes.
 
-    How many agree with that label is asked anew, with noise of its own. A name says two things.
-    *Somebody agrees*: P(N₁ ≥ agreement) is small. *More do than have voted for any other label*:
-    the agreement's margin m over the runner-up of the votes is clear of both noises, 2 · P(N₁ − N₂
-    ≥ m). The larger of both, times the number of samples, is its p-value.
+    The agreement with that label is a second sum, with noise of its own. A name makes two claims.
+    *Phones agree*: P(N₁ ≥ agreement) is small. *More agree than voted for any other label*: the
+    agreement's margin m over the runner-up of the votes is clear of both noises, 2 · P(N₁ − N₂ ≥
+    m). The larger of both, times the number of samples, is its p-value.
 
     No factor for the labels is needed. N₁ is drawn after the proposal and independent of it. Where
     a label is proposed that has fewer true votes than another one, b, the runner-up has b's noisy

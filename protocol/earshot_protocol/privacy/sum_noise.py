@@ -1,8 +1,8 @@
-"""Noise on the entries of a sum, by where it comes from: shares of many phones, or two operators.
+"""Noise on the entries of a sum, by its source: shares of many phones, or two operators.
 
 Phones' shares add up to the noise that a mechanism promises if at least n' of them are honest and
 stay. An operator adds the whole noise by itself, so that nothing depends on the crowd: the other
-operator learns no more than this noise allows, and who sees the total alone sees both
+operator learns no more than this noise allows, and the published total has both
 (docs/decisions/0056-two-operators.md).
 """
 
@@ -47,7 +47,7 @@ Vector = npt.NDArray[np.int64]
 OPERATORS = 2
 """Operators that add the whole noise, each its own."""
 FINENESS = 2**16
-"""Parts in which a scale or variance is stated: as a whole number, so that all state the same."""
+"""Steps per unit of a scale or variance, stated as a whole number: the same for all parties."""
 _LARGEST = 2**62
 """Largest such number: a standard deviation of 2^23, or a scale of 2^46."""
 
@@ -74,7 +74,7 @@ class LaplaceShares:
         return polya_share(self.scale, self.survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
-        """Return what an entry of a share exceeds in magnitude with at most this probability.
+        """Return a magnitude that an entry of a share exceeds with at most this probability.
 
         Raises:
             InvalidParametersError: The scale is too large for shares.
@@ -112,7 +112,7 @@ class SkellamShares:
         return skellam_share(self.variance, self.survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
-        """Return what an entry of a share exceeds in magnitude with at most this probability."""
+        """Return a magnitude that an entry of a share exceeds with at most this probability."""
         return skellam_share_bound(self.variance, self.survivors, probability)
 
     def event(self, l1: float, l2: float) -> SkellamSum:
@@ -165,9 +165,9 @@ class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
         return DiscreteLaplaceNoise(self.scale, OPERATORS)
 
     def reach(self, length: int) -> int:
-        """Return what both operators' noise exceeds in any of `length` entries with at most 2^-80.
+        """Return a bound that both operators' noise on `length` entries exceeds with at most 2^-80.
 
-        It is whole arithmetic alone, so that all parties get the same: 0.7 is above ln 2.
+        It is computed with integers alone, so that all parties get the same: 0.7 is above ln 2.
         """
         return 2 * (7 * self.fine_scale * (_bits(length) + 2) // (10 * FINENESS) + 1)
 
@@ -176,7 +176,7 @@ class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
         return discrete_laplace(self.scale, size, random)
 
     def protects_as(self, other: NoiseOfOperators) -> bool:
-        """Return whether it is of the same kind as the other noise, and no less."""
+        """Return whether this noise is of the same kind as the other, and at least as large."""
         return isinstance(other, WholeLaplace) and self.fine_scale >= other.fine_scale
 
     def event(self, l1: float) -> Pure:
@@ -224,9 +224,9 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
         return DiscreteGaussianNoise(self.variance, OPERATORS)
 
     def reach(self, length: int) -> int:
-        """Return what both operators' noise exceeds in any of `length` entries with at most 2^-80.
+        """Return a bound that both operators' noise on `length` entries exceeds with at most 2^-80.
 
-        By P(noise > t) ≤ exp(−t² / (2 · 2σ²)), in whole arithmetic as for `WholeLaplace`.
+        By P(noise > t) ≤ exp(−t² / (2 · 2σ²)), with integers alone as for `WholeLaplace`.
         """
         parts = 4 * self.fine_variance * (_bits(length) + 1) * 7
         return math.isqrt(parts // (10 * FINENESS)) + 1
@@ -236,15 +236,15 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
         return discrete_gaussian(math.sqrt(self.variance), size, random)
 
     def protects_as(self, other: NoiseOfOperators) -> bool:
-        """Return whether it is of the same kind as the other noise, and no less."""
+        """Return whether this noise is of the same kind as the other, and at least as large."""
         return isinstance(other, WholeGaussian) and self.fine_variance >= other.fine_variance
 
     def event(self, l1: float, l2: float) -> ZeroConcentrated:
         """Return the event of a sum whose neighbours are this far apart: one operator's noise.
 
         Discrete Gaussian noise on whole vectors costs as continuous noise does (Canonne, Kamath and
-        Steinke, NeurIPS 2020, Theorem 14). The other operator knows its own, which protects nobody
-        from it.
+        Steinke, NeurIPS 2020, Theorem 14). The other operator knows its own noise, so that noise
+        does not count against it.
         """
         return ZeroConcentrated(l2 * l2 / (2 * self.variance))
 
@@ -272,5 +272,5 @@ def laplace(scale: float, survivors: int | None) -> LaplaceSumNoise:
 
 
 def gaussian(variance: float, survivors: int | None) -> GaussianSumNoise:
-    """Return noise like a normal distribution of this variance; arguments as for `laplace`."""
+    """Return nearly normal noise of this variance; arguments as for `laplace`."""
     return WholeGaussian.of(variance) if survivors is None else SkellamShares(variance, survivors)

@@ -3,12 +3,12 @@
     advertise keys ──▸ share keys ──▸ masked input ──▸ unmask ──▸ done
           └──────────────┴────────────────┴──────────────┴──▸ failed
 
-`_ROUNDS` says for each round which phones have a task, what the task is, and how answers are taken.
+`_ROUNDS` states for each round the phones with a task, the task, and how answers are accepted.
 `accept` takes one answer and changes nothing if it raises; `advance` closes the round. No I/O and
 no clock: the caller decides when a round has waited long enough.
 
 Only the parts of an answer that later rounds need are kept. Large parts, ciphertexts and masked
-vectors, are worked in by the mebibyte, and tasks are made for many phones at a time.
+vectors, are processed by the mebibyte, and tasks are made for many phones at a time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Aggregator:
         sum_id: 16 bytes that no other sum has.
         parameters: Parameters of the sum.
         random: Source of bytes that draws the graph; not a secret from the server.
-        told: Description of the sum that all phones are given, see `Participant`.
+        told: Description of the sum that all phones receive, see `Participant`.
 
     Raises:
         InvalidParametersError: No sum should run under the parameters.
@@ -177,7 +177,7 @@ class Aggregator:
         """Return all tasks of the present round, by ascending number of the phone.
 
         They are made on demand. Once this has been called, only the caller has the ciphertexts in
-        them: neither `task_for` nor `save` knows them any more.
+        them: `save` leaves them out, and `task_for` raises where it needs them.
         """
         row = _ROUNDS.get(self._state.round)
         if row is None:
@@ -252,7 +252,7 @@ class Aggregator:
         self._state.revealed[phone] = Revealed(answer.shares, answer.traces)
 
     def _wait(self, phone: int, content: bytes) -> None:
-        """Queue checked content, to be worked in together with that of other phones."""
+        """Queue checked content, to be processed together with that of other phones."""
         self._waiting.append((phone, content))
         self._waiting_bytes += len(content)
         if self._waiting_bytes >= _BATCH_BYTES:
@@ -277,11 +277,11 @@ class Aggregator:
 
         Raises:
             TooManyDropoutsError: Fewer than (1 − ρ)n phones answered; the sum has failed and
-                nothing was opened.
+                nothing was revealed.
             UnrecoverableSecretError: The revealed shares do not determine a mask that must be
-                removed; the sum has failed and nothing was opened.
+                removed; the sum has failed and its total was not revealed.
             FalseMasksError: A phone that dropped sealed other masks than those it shares with its
-                neighbours; the sum has failed and nothing was opened.
+                neighbours; the sum has failed and its total was not revealed.
             WrongStateError: The sum is over.
         """
         state = self._state
@@ -298,7 +298,7 @@ class Aggregator:
             raise
         state.round, self._points = NEXT[state.round], set()
         if state.round is Round.UNMASK:
-            # Ciphertexts are delivered; nobody opens the list of a phone whose input is in.
+            # Ciphertexts are delivered, and lists of phones whose input is in are not needed.
             self._mail = None
             state.sealed = {
                 phone: Sealed(b"" if phone in state.masked else each.masks, each.commitment)
@@ -320,7 +320,7 @@ class Aggregator:
         )
 
     def _forget(self) -> None:
-        """Drop everything that could open more than the sum."""
+        """Delete everything that could reveal more than the sum."""
         self._state.sealed, self._state.revealed = {}, {}
         self._mail, self._waiting, self._waiting_bytes = None, [], 0
         if self._state.round is Round.FAILED:

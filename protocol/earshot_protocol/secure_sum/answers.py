@@ -27,7 +27,7 @@ def check(task: messages.SumTask, phone: int, answer: Answer, parameters: SumPar
     """Refuse an answer that does not fit its task.
 
     Args:
-        task: Task that the phone was given.
+        task: Task of the phone.
         phone: Sender of the answer, as authenticated by the caller.
         answer: Answer of any type.
         parameters: Parameters of the sum.
@@ -71,7 +71,7 @@ def check_address(phone: int, answer: Answer, sum_id: bytes) -> None:
     """Refuse an answer to another sum, to no sum, or in another's name.
 
     Raises:
-        UnexpectedMessageError: The answer is such a one.
+        UnexpectedMessageError: The answer is not one of this phone to this sum.
     """
     if not isinstance(answer, messages.SumAnswer):
         raise UnexpectedMessageError(
@@ -84,7 +84,7 @@ def check_address(phone: int, answer: Answer, sum_id: bytes) -> None:
 
 
 def check_keys(phone: int, answer: messages.AdvertisedKeys) -> None:
-    """Refuse a public key that nobody can use.
+    """Refuse an unusable public key.
 
     Raises:
         MalformedMessageError: The key is of low order.

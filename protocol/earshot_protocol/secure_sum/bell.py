@@ -24,7 +24,7 @@ def _check(task: SumTask, phone: int, answer: Answer, parameters: bytes) -> None
     answers.check(task, phone, answer, _parameters(parameters))
 
 
-# All phones of a step are asked the same, so they are decoded once.
+# All phones of a step have the same parameters, which are decoded once.
 @functools.lru_cache(maxsize=4)
 def _parameters(encoded: bytes) -> SumParameters:
     return msgspec.msgpack.decode(encoded, type=SumParameters)

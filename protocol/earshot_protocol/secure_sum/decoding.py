@@ -1,4 +1,4 @@
-"""Recovery of a shared secret although some shares are wrong.
+"""Recovery of a shared secret from shares of which some are wrong.
 
 Shares of one secret are a Reed–Solomon code word; Gao, "A new algorithm for decoding Reed–Solomon
 codes" (2003), finds the polynomial as long as at most (shares − threshold) / 2 of them are wrong.

@@ -13,7 +13,7 @@ from earshot_protocol.secure_sum.masks import Words, word_type
 
 
 class VectorFormat(Protocol):
-    """Parameters of a sum, as far as they say how its vectors are written."""
+    """Parameters of a sum that determine the format of its vectors."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ class VectorFormat(Protocol):
 
 _BLOCK = 2**16  # entries packed at a time, a multiple of 8 so that blocks end on whole bytes
 _ADDED_AT_ONCE = 2**19
-"""Bytes of vectors that are added at a time, which caches of a processor hold."""
+"""Bytes of vectors that are added at a time: they fit a processor's cache."""
 _LARGEST_SHIFTED = 57
 """Most bits of an entry that eight bytes hold wherever in a byte the entry begins."""
 
@@ -122,7 +122,7 @@ def check_packed(data: bytes, parameters: VectorFormat) -> None:
     """Refuse data that `unpack` would refuse, without unpacking them.
 
     Raises:
-        MalformedMessageError: The data are such as `unpack` refuses.
+        MalformedMessageError: The size is wrong, or bits behind the last entry are set.
     """
     if len(data) != packed_bytes(parameters):
         raise MalformedMessageError(
@@ -165,8 +165,8 @@ def unpack(data: bytes, parameters: VectorFormat) -> Words:
     """Return words of shape (length,) from a packed vector.
 
     Raises:
-        MalformedMessageError: The data are not exactly ⌈length · b / 8⌉ bytes, or the bits that the
-            last entry leaves over are not zero.
+        MalformedMessageError: The data are not exactly ⌈length · b / 8⌉ bytes, or bits behind the
+            last entry are set.
     """
     check_packed(data, parameters)
     length, bits = parameters.length, parameters.modulus_bits

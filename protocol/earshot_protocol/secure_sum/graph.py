@@ -1,4 +1,4 @@
-"""The random regular graph of who talks to whom, and a phone's check of its place in it."""
+"""The random regular graph of neighbours, and a phone's check of its neighbourhood."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def check_neighbourhood(
     public_keys: Sequence[bytes],
     parameters: SumParameters,
 ) -> None:
-    """Check the neighbourhood that the server tells a phone.
+    """Check the neighbourhood that the server sends to a phone.
 
     Repeated phones or keys would let one party hold several shares of a secret; too few neighbours
     could not rebuild it.

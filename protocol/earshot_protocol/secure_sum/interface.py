@@ -20,7 +20,7 @@ from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
 from earshot_protocol.wire import Answer
 
 HELPER = -1
-"""Number by which the helper of a sum by two operators is known; no phone has it."""
+"""Number of the helper of a sum by two operators; no phone has it."""
 
 
 class SummationName(enum.StrEnum):
@@ -31,11 +31,11 @@ class SummationName(enum.StrEnum):
     TWO_OPERATORS = "two-operators"
     """Phones split their inputs between two operators, which add the noise."""
     TWO_OPERATORS_PROVED = "two-operators-proved"
-    """The same, where phones prove to both operators that their ballots are ballots."""
+    """The same, with proofs to both operators that ballots are valid."""
 
     @property
     def by_operators(self) -> bool:
-        """Whether two operators add up, and add the noise."""
+        """Whether two operators add up the inputs and add the noise."""
         return self is not SummationName.BELL
 
     @property
@@ -77,8 +77,8 @@ class Participant(Protocol):
     def __init__(self, task: Any, values: npt.ArrayLike, told: bytes = b"") -> None:
         """Take part with a private input of the sum's shape in the sum that the first task opens.
 
-        `told` describes the sum in the same bytes to every phone: phones that were told different
-        things agree on no keys.
+        `told` is the description of the sum, the same bytes for every phone: phones with different
+        descriptions agree on no keys.
         """
 
     @classmethod
@@ -114,7 +114,7 @@ class Aggregator(Protocol):
     def save(self, behind: bytes = b"") -> Saved:
         """Return the state as one MessagePack object, appended to the bytes of `behind`.
 
-        Whatever `tasks` has handed over may be left out.
+        Tasks that `tasks` has handed over may be left out.
         """
 
     @property
@@ -152,8 +152,8 @@ class Aggregator(Protocol):
     def accept(self, phone: int, answer: Answer) -> None:
         """Take one party's answer; keep only the parts that are needed later.
 
-        After a round that keeps its answers, those come once more, in the same order, behind the
-        answers to the next round.
+        Answers of a round that keeps them are passed once more, in the same order, after the
+        answers of the next round.
 
         Raises:
             RemoteError: The answer does not fit; nothing has changed.
@@ -163,7 +163,7 @@ class Aggregator(Protocol):
         """Close the present round and begin the next.
 
         Raises:
-            RemoteError: The sum cannot continue; it has failed, and nothing was opened.
+            RemoteError: The sum cannot continue; it has failed, and nothing was revealed.
         """
 
     def result(self) -> npt.NDArray[np.int64 | np.float64]:
@@ -178,7 +178,7 @@ class Aggregators(Protocol):
     ) -> Aggregator:
         """Begin a sum under an identifier of 16 bytes that no other sum has.
 
-        `told` is the description of the sum that all phones are given alike.
+        `told` is the description of the sum, the same for all phones.
         """
 
     def restore(self, saved: Saved) -> Aggregator:
@@ -187,7 +187,7 @@ class Aggregators(Protocol):
 
 @dataclass(frozen=True)
 class Summation:
-    """A protocol that adds up the phones' inputs and shows nobody more than the sum.
+    """A protocol that adds up the phones' inputs and reveals only the sum.
 
     Attributes:
         name: Name of the protocol.
@@ -195,7 +195,7 @@ class Summation:
         participant: Class of the phone's side.
         aggregator: Maker of the server's side.
         open: Function that returns the task that opens a sum for phone 0, from the sum's identifier
-            and parameters, as far as all phones are told it alike.
+            and parameters; without fields that differ between phones.
         tasks: Types of its tasks.
         check: Function that refuses an answer (of a party, under the sum's encoded parameters) that
             does not fit its task, before any of it is kept; raises `RemoteError`.

@@ -71,7 +71,7 @@ class Mail:
             at += count
 
     def leaving(self) -> Iterator[range]:
-        """Yield the recipients, block by block; a block is freed when the next one is asked for."""
+        """Yield the recipients, block by block; a block is freed when the next one is requested."""
         first = 0
         for number in range(len(self._blocks)):
             last = first + len(self._blocks[number])

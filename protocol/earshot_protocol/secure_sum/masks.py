@@ -53,7 +53,7 @@ def salt(opening: AdvertiseKeys, told: bytes) -> bytes:
 
     Args:
         opening: First task of the sum, of any phone: its own number is left out.
-        told: Description of the sum, in the same bytes for every phone; empty in a bare sum.
+        told: Description of the sum, the same bytes for every phone; empty in a sum of no phase.
     """
     alike = msgspec.structs.replace(opening, index=0)
     return hashlib.sha256(_SALT + canonical(alike) + told).digest()
@@ -95,8 +95,8 @@ def _bound(salt: bytes, phone: int) -> bytes:
 def trace(mask: bytes) -> bytes:
     """Hash the seed of a pair's mask, which is bound to the pair and the sum's salt; 8 bytes.
 
-    The trace reveals nothing about the seed, which is uniform, and two ends of a pair whose traces
-    are equal have the same seed: sealing another one takes a second preimage, to spoil one sum.
+    The trace reveals nothing about the seed, which is uniform. If the traces of both ends of a pair
+    are equal, so are their seeds: a false seed takes a second preimage, and spoils only one sum.
     """
     return hashlib.sha256(_TRACE + mask).digest()[:TRACE_BYTES]
 

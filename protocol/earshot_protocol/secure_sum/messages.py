@@ -63,21 +63,21 @@ class AdvertiseKeys(SumTask, frozen=True, kw_only=True, tag="advertise-keys"):
 
 
 class ShareKeys(SumTask, frozen=True, kw_only=True, tag="share-keys"):
-    """Round 1: here are your neighbours (ascending) and their public keys, 32 bytes each."""
+    """Round 1: the phone's neighbours (ascending) and their public keys, 32 bytes each."""
 
     neighbours: Neighbours
     public_keys: KeyList
 
 
 class MaskInput(SumTask, frozen=True, kw_only=True, tag="mask-input"):
-    """Round 2: these neighbours shared their keys (A1); what they sealed for you is here."""
+    """Round 2: neighbours that shared their keys (A1), and what they sealed for the phone."""
 
     senders: Neighbours
     ciphertexts: Ciphertexts
 
 
 class Unmask(SumTask, frozen=True, kw_only=True, tag="unmask"):
-    """Round 3: of your neighbours in A1, these sent their input (A2), these did not."""
+    """Round 3: the phone's neighbours in A1 that sent their input (A2), and those that did not."""
 
     survivors: Neighbours
     dropped: Neighbours
@@ -112,7 +112,7 @@ class MaskedInput(SumAnswer, frozen=True, kw_only=True, tag="masked-input"):
 
 
 class Unmasked(SumAnswer, frozen=True, kw_only=True, tag="unmasked"):
-    """Round 3: what the masks that are left in the total can be rebuilt from, and checked by.
+    """Round 3: shares from which masks left in the total are rebuilt, and traces to check them.
 
     Attributes:
         shares: One share per survivor, then one per dropped neighbour, in their order.

@@ -1,4 +1,4 @@
-"""Neighbours of all phones at once, for work on many phones: a table and its mirror."""
+"""Neighbours of all phones, for work on many phones together: a table and its mirror."""
 
 from __future__ import annotations
 

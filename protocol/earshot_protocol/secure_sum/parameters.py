@@ -1,25 +1,25 @@
 """Number of neighbours that a phone needs, and of those that must answer.
 
-Bell et al. (CCS 2020, section 3) ask three things of a graph of n phones with k neighbours each and
-a secret-sharing threshold t, where a fraction γ may be corrupted and a fraction ρ may drop out:
+Bell et al. (CCS 2020, section 3) require three things of a graph of n phones with k neighbours each
+and a secret-sharing threshold t, where a fraction γ may be corrupted and a fraction ρ may drop out:
 
 1. *secrecy*: n · Pr[HG(n−1, ⌈γn⌉, k) ≥ t] ≤ 2^-σ, or corrupted neighbours rebuild a secret;
 2. *recovery*: n · Pr[k − HG(n−1, ⌈ρn⌉, k) < t] ≤ 2^-η, or too few neighbours stay to rebuild one;
 3. *connection*: n · (γ+ρ)^(k/2) ≤ 2^-σ, or a run of k/2 bad positions on the ring may cut the
-   honest survivors in two, whose sums could then be told apart.
+   honest survivors in two, whose sums could then be distinguished.
 
-We ask for one thing more, against a server that tells neighbours different stories:
+One more condition guards against a server that sends neighbours contradictory lists:
 
-4. *one story*: 2t > k, or half of a phone's honest neighbours, told that it stayed, give away its
-   seed, and the other half, told that it is gone, the seeds of its masks.
+4. *one story*: 2t > k, or half of a phone's honest neighbours, which hear that it stayed, reveal
+   its seed, and the other half, which hear that it dropped, the seeds of its masks.
 
 HG is the hypergeometric law, whose tails are computed exactly: a Chernoff bound would cost phones
-about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. The
-largest threshold between is taken, and no other accepted: the room that is left goes to secrecy,
-because a failed recovery costs a repetition and a lost secret is lost.
+about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. Only
+the largest threshold between is accepted: slack goes to secrecy, because a failed recovery costs a
+repetition and a lost secret is lost.
 
-On the complete graph (n ≤ k+1) nothing is left to chance: all corrupted phones are neighbours of
-everybody, conditions 1 and 2 turn into ⌈γn⌉ < t ≤ n−1−⌈ρn⌉ by themselves, and condition 3 holds.
+On the complete graph (n ≤ k+1) nothing is random: all corrupted phones are neighbours of every
+phone, conditions 1 and 2 become ⌈γn⌉ < t ≤ n−1−⌈ρn⌉, and condition 3 holds.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         threshold: Number of shares that rebuild a secret, t: the largest that is admitted.
         shape: Shape of the summed array.
         precision: Number of decimal digits of a fixed-point input (thesis 9.1.2).
-        statistical_security: Statistical security σ, in bits: a secret falls with probability at
-            most 2^-σ for each condition.
-        correctness: Correctness η, in bits: the sum fails for want of shares with probability at
+        statistical_security: Statistical security σ, in bits: a secret is exposed with probability
+            at most 2^-σ for each condition.
+        correctness: Correctness η, in bits: the sum fails for lack of shares with probability at
             most 2^-η.
     """
 
@@ -322,7 +322,7 @@ def _largest_fractions(setting: _Setting) -> tuple[float, float]:
     fractions = (0.0, 0.0)
     for _ in range(12):
         scale = (accepted + refused) / 2
-        # Rounding down only makes a setting safer, so what is tried is what the message can say.
+        # Rounding down only makes a setting safer, so the message can state what was tried.
         tried = (
             math.floor(setting.dropout * scale * 1000) / 1000,
             math.floor(setting.corrupted * scale * 1000) / 1000,

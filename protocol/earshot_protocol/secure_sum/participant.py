@@ -1,6 +1,6 @@
 """A phone's side of one secure sum: four tasks in, four answers out, no I/O.
 
-`_ROUNDS` says which task is answered in which round, and how; each answer moves one round on. A
+`_ROUNDS` states which task is answered in which round, and how; each answer moves one round on. A
 task that does not fit the round, the sum or the neighbourhood raises a `RemoteError` and changes
 nothing. Between tasks the state can be saved to bytes, which hold secrets, and restored.
 """
@@ -67,7 +67,7 @@ class _State(msgspec.Struct):
     masks: tuple[bytes, ...] = ()
     """Seed of the shared mask, for each neighbour."""
     alive: tuple[int, ...] = ()
-    """A1 ∩ neighbours, as told in round 2."""
+    """A1 ∩ neighbours, as sent in round 2."""
     traces: tuple[bytes, ...] = ()
     """Trace of the mask shared with each phone in `alive`: all that is kept of the mask."""
     shares: dict[int, bytes] = msgspec.field(default_factory=dict)
@@ -80,8 +80,8 @@ class Participant:
     Args:
         task: Opening task of the sum, which the phone has agreed to.
         values: Private input, an array of the sum's shape.
-        told: Description of the sum, in the same bytes to every phone. All keys are bound to it, so
-            that phones that were told different things open nothing of each other.
+        told: Description of the sum, the same bytes for every phone. All keys are bound to it, so
+            that phones with different descriptions cannot open each other's messages.
 
     Raises:
         InvalidParametersError: No sum should run under the parameters.

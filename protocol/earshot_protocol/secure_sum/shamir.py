@@ -30,13 +30,13 @@ _PAIRS = 7  # 7 · 5 bytes hold a number below 2^256
 _LIMBS = 2 * _PAIRS
 _FACTOR_BITS = 62
 """Bits of headroom for interpolating with missing points in `recover_many`."""
-_SMALL_PRODUCT = 2**17  # multiplications; OpenBLAS starts to share out its work at twice as many
+_SMALL_PRODUCT = 2**17  # multiplications; OpenBLAS uses threads from twice as many on
 # The largest partial sum: 14 limb products of 40 bits for each of at most 254 coefficients.
 assert _LIMBS * LARGEST_COUNT * 2 ** (2 * _LIMB_BITS) < 2**53  # noqa: S101
 
 
 def split(secrets: Sequence[bytes], threshold: int, count: int) -> npt.NDArray[np.uint8]:
-    """Share each secret among the points 1 … count; any `threshold` shares give it back.
+    """Share each secret among the points 1 … count; any `threshold` shares determine it.
 
     Args:
         secrets: Secrets of 32 bytes, s of them, each below `PRIME` as a big-endian number.
@@ -83,8 +83,8 @@ def recover(shares: Mapping[int, int], count: int) -> int:
     points D multiplies it by ∏_{d ∈ D} (d − i)/d. So one modular inverse serves all shares.
 
     Args:
-        shares: Shares, point → value; at least the sharing's threshold of them, or the result is
-            noise.
+        shares: Shares, point → value; with fewer than the sharing's threshold, the result is
+            meaningless.
         count: Number of shares that were made.
 
     Returns:
@@ -104,7 +104,7 @@ def recover(shares: Mapping[int, int], count: int) -> int:
 
 
 def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) -> Iterator[bytes]:
-    """Yield what `recover` finds in each of many sharings among the same number of points.
+    """Yield the result of `recover` for each of many sharings among the same number of points.
 
     Args:
         shares: Share of each secret i at each point j + 1, big-endian, uint8 of shape (s, count,
@@ -203,9 +203,9 @@ def _powers(count: int, threshold: int) -> npt.NDArray[np.float64]:
 
 
 def _multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the matrix product a b, in pieces so small that a BLAS wakes no second thread.
+    """Return the matrix product a b, in pieces so small that a BLAS uses no second thread.
 
-    Its threads would spin for longer than they calculate, at the cost of a phone's battery.
+    Its threads would spin for longer than they compute, at the cost of a phone's battery.
     """
     step = max(1, _SMALL_PRODUCT // a.size)
     pieces = [a @ b[:, at : at + step] for at in range(0, b.shape[1], step)]

@@ -62,7 +62,7 @@ class Crowd:
         dropped: Phones of A1 that are not in A2.
         counts: Number of neighbours of each phone that are in by the round before.
         gone: Number of these neighbours that have dropped, once that is known.
-        keys: Public key of each phone, while keys are told; uint8 of shape (phones, 32).
+        keys: Public key of each phone, in the round that sends them; uint8 of shape (phones, 32).
     """
 
     def __init__(self, state: State, neighbourhoods: Neighbourhoods) -> None:

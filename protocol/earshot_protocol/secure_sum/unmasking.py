@@ -1,11 +1,13 @@
 """The last step of a sum: the masks that the total still carries, rebuilt from revealed shares.
 
-Every secret is rebuilt before any is used, so that a sum whose secrets cannot all be found opens
-nothing. All are tried at once as if nobody had lied; the few that then turn out wrong, one by one.
+Every secret is rebuilt before any is used, so that a sum whose secrets cannot all be rebuilt stays
+masked. All are first interpolated together, as if all shares were right; the few that then turn out
+wrong are decoded one by one.
 
 The masks of a phone that dropped are on the list that it sealed itself. Neighbours that reveal
-their shares of its lock also say which masks they share with it: a list that contradicts them would
-leave a total that is not a sum, so it ends the sum by name instead (docs/decisions/0044).
+their shares of its lock also send traces of the masks that they share with it: a list that
+contradicts them would leave a total that is not a sum, so the sum fails and names the phones
+(docs/decisions/0044).
 """
 
 from __future__ import annotations
@@ -31,12 +33,12 @@ _MOST_NAMED = 8
 
 
 class FalseMasksError(RemoteError):
-    """A list of masks that contradicts what its sealer's neighbours have in common with it."""
+    """A list of masks that contradicts the traces of its sealer's neighbours."""
 
 
 @dataclass(frozen=True)
 class Unmasking:
-    """Everything known of a sum when its last round closes.
+    """State of a sum when its last round closes.
 
     Attributes:
         salt: Salt of the sum's keys.
@@ -65,7 +67,7 @@ class Unmasking:
 
         Raises:
             UnrecoverableSecretError: The shares do not determine a mask that must be removed.
-            FalseMasksError: A list contradicts what its sealer's neighbours say.
+            FalseMasksError: A list contradicts the traces of its sealer's neighbours.
         """
         parameters = self.parameters
         word = masks.word_type(parameters.modulus_bits)
@@ -169,7 +171,7 @@ class Unmasking:
     def _secrets(
         self, what: str, phones: Phones, matches: Callable[[int, bytes], bool]
     ) -> Iterator[bytes]:
-        """Return the secrets of these phones, in order; all are found before the first."""
+        """Return the secrets of these phones, in order; all are rebuilt before the first."""
         found = dict.fromkeys(phones.tolist(), b"")
         shares, present = self._collected
         dealt = self.crowd.neighbourhoods.counts(self.crowd.advertised)[phones]

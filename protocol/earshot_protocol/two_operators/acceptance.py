@@ -28,7 +28,7 @@ def refusals_of_offer(
     Args:
         opening: Task that opens the sum.
         expected: Parameters of the sum as the phone derives them from its phase.
-        task: Digest of the description of the sum, as the phone was told it.
+        task: Digest of the description of the sum, as the phone received it.
         leaders: Identities that the phone accepts as leaders.
         helpers: Identities that it accepts as helpers, which must be other organizations.
         now: Present time by the phone's clock, in seconds since 1970.
@@ -40,7 +40,7 @@ def refusals_of_offer(
     offer, stated = signed.offer, signed.offer.parameters
     if expected.ones is not None and not available():
         yield RefusedError(
-            f"{Rule.PROOFS}: its ballots are to be proved, and this phone lacks the package for "
+            f"{Rule.PROOFS}: its ballots must be proved, and this phone lacks the package for "
             "that (earshot-sensing[proofs])",
             Rule.PROOFS,
         )
@@ -82,13 +82,13 @@ def refusals_of_offer(
         )
     if points([offer.key]) & LOW_ORDER:
         yield RefusedError(
-            f"{Rule.WRONG_OFFER}: whatever is sealed to the key of the offer, anybody can open",
+            f"{Rule.WRONG_OFFER}: anybody can open what is sealed to the key of the offer",
             Rule.WRONG_OFFER,
         )
     opens, closes = offer.opens - LARGEST_SKEW, offer.closes + LARGEST_SKEW
-    lasts = abs(offer.closes - offer.opens - stated.window) <= 1e-3  # not-a-number does not
+    lasts = abs(offer.closes - offer.opens - stated.window) <= 1e-3  # false for NaN
     if not (opens <= now <= closes and lasts):
         yield RefusedError(
-            f"{Rule.CLOSED}: reports of this sum are taken at another time than now",
+            f"{Rule.CLOSED}: reports of this sum are not accepted now",
             Rule.CLOSED,
         )

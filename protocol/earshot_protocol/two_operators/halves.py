@@ -33,23 +33,23 @@ class Half(Protocol):
         """Refuse a helper's total of a wrong size.
 
         Raises:
-            MalformedMessageError: It has one.
+            MalformedMessageError: The size is wrong.
         """
 
     def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
         """Add the shares of some of the reports that were listed last.
 
         Args:
-            reports: The reports that `listed` was last given.
-            counted: Those of them that count, by their place.
+            reports: The reports of the last call of `listed`.
+            counted: Indices of those that count.
             others: The helper's verifier shares of these, where inputs are proved.
 
         Returns:
-            Whether both operators find that they count.
+            Whether both operators accept all of them.
         """
 
     def total(self, answer: HelperTotal, noise: Totals) -> Totals:
-        """Return both halves and this operator's noise together, int64 (length,)."""
+        """Return the sum of both halves and this operator's noise, int64 (length,)."""
 
 
 class PlainHalf(Half):
@@ -137,7 +137,7 @@ class ProvedHalf(Half):
 def half_of(
     offer: Offer, verify_key: bytes, arithmetic: Callable[[], Arithmetic]
 ) -> PlainHalf | ProvedHalf:
-    """Return the leader's half of the sum that is offered, still empty."""
+    """Return the leader's half of an offered sum, still empty."""
     if offer.parameters.ones is None:
         return PlainHalf(offer.parameters)
     return ProvedHalf(offer, verify_key, arithmetic)
@@ -147,8 +147,8 @@ def check_report(phone: int, report: PhoneReport, offer: Offer) -> None:
     """Refuse a report that the leader cannot list.
 
     Raises:
-        MalformedMessageError: A part has another size than the offer asks for, or the leader's
-            share is not one, or not the one that the public share states.
+        MalformedMessageError: A part has the wrong size, or the leader's share is malformed or does
+            not fit the public share.
     """
     if len(report.sealed) != sealed_bytes(offer.parameters):
         raise MalformedMessageError(

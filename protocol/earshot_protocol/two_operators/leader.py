@@ -2,14 +2,14 @@
 
     offer ──▸ report ──▸ total ──▸ done
 
-The leader asks the helper for an offer, signs it, collects reports, and asks the helper once for
-its total over all of them. What phones reported stays in the store until then: a report that the
-helper could not open is left out of both halves.
+The leader requests an offer from the helper, signs it, collects reports, and requests the helper's
+total over all of them once. Reports stay in the store until then: one that the helper cannot open
+is left out of both halves.
 
 The leader's noise is drawn when the sum begins, and the request for an offer commits to it. A
-leader whose disk is set back has the same noise again, and the helper answers one list alone; or it
-has no such sum, and its next one has another identifier. So there is one total of a sum, whatever
-is restored.
+leader that is restored from a backup has the same noise again, and the helper answers only one
+list; or it has no such sum, and its next one has another identifier. So a sum has one total,
+whatever is restored.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from earshot_protocol.two_operators.rounds import DONE, OFFER, REPORT, TOTAL
 from earshot_protocol.wire import Answer, Task
 
 _TOGETHER = 256
-"""Reports that are worked in together."""
+"""Reports that are processed together."""
 PATIENCE = 7 * 86_400.0
 """Seconds for which a sum waits for its helper, before an offer and before a total."""
 
@@ -76,7 +76,7 @@ class _State(msgspec.Struct):
     round: str
     task: bytes
     noise: bytes
-    """Noise of this operator, drawn before the offer was asked for: int64, little-endian."""
+    """Noise of this operator, drawn before the offer was requested: int64, little-endian."""
     salt: bytes
     offer: SignedOffer | None = None
     reports: bytes = b""
@@ -99,7 +99,7 @@ class Leader:
         self._state = state
         self._entries, self._ids = bytearray(), set[bytes]()
         self._waiting: list[PhoneReport] = []
-        # In the last round, until it is over: the helper's total, and what it is checked by.
+        # In the last round: the helper's total, and the values that it is checked against.
         self._answer: HelperTotal | None = None
         self._refused = frozenset[bytes]()
         self._digest = hashlib.sha256()
@@ -130,14 +130,14 @@ class Leader:
     def deadline(self, now: float, step_seconds: float) -> float:
         """Return the end of the present round, on the clock of `now`.
 
-        The window of an offer is phones' time; a helper that is away is waited for much longer.
+        Phones have the window of the offer; the helper has much longer, `PATIENCE`.
         """
         return now + (self.parameters.window if self._state.round == REPORT else PATIENCE)
 
     # ------------------------------------------------------------------------------- tasks
 
     def expected(self) -> Collection[int]:
-        """Return who has a task in the present round: the helper, or all phones."""
+        """Return the parties with a task in the present round: the helper, or all phones."""
         return range(self.parameters.phones) if self._state.round == REPORT else (HELPER,)
 
     def tasks(self) -> Iterator[tuple[int, SumTask]]:
@@ -215,7 +215,7 @@ class Leader:
             )
 
     def _take_offer(self, answer: OfferMade) -> None:
-        # Whoever took the answer has looked at the clock; the round may be closed much later.
+        # The clock was checked when the answer arrived; the round may be closed much later.
         signed = self._keys.signed_offer(self._signed_request(), answer, answer.offer.opens)
         self._state.offer = signed
         self._state.verify_key = answer.verify_key
@@ -235,7 +235,7 @@ class Leader:
             raise MalformedMessageError(f"phone {phone}: the helper cannot count its report")
 
     def _work_in(self) -> None:
-        """List the reports that wait, or add the shares of those that count."""
+        """List the waiting reports, or add the shares of those that count."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -265,7 +265,7 @@ class Leader:
         """Close the present round and begin the next.
 
         Raises:
-            RemoteError: The sum cannot continue; nothing was opened.
+            RemoteError: The sum cannot continue; nothing was revealed.
         """
         state = self._state
         if state.round == OFFER:
@@ -283,7 +283,7 @@ class Leader:
             state.round = DONE
 
     def _finish(self) -> None:
-        """Put both halves and this operator's noise together.
+        """Add up both halves and this operator's noise.
 
         Raises:
             TooManyDropoutsError: There is no total from the helper, or too few reports opened.
@@ -362,7 +362,7 @@ class LeaderKeys:
     def check(self, task: Task, answer: Answer, now: float) -> None:
         """Refuse an answer to a helper's task that is not this helper's, before it is kept.
 
-        A step has one answer, so one that its sum or phones would not take must not become it.
+        A step keeps one answer, so one that its sum or phones would refuse must not be kept.
 
         Args:
             task: Task of the helper.
@@ -384,19 +384,19 @@ class LeaderKeys:
             )
 
     def signed_offer(self, request: MakeOffer, answer: OfferMade, now: float) -> SignedOffer:
-        """Return an offer with both signatures, as phones accept it at a moment.
+        """Return an offer with both signatures, which phones would accept at the time `now`.
 
         Raises:
-            MalformedMessageError: It is not the one asked for, or phones would refuse it; the
+            MalformedMessageError: It is not the requested one, or phones would refuse it; the
                 message says by which rule.
         """
         offer = answer.offer
         if answer.sum_id != request.sum_id:
-            raise MalformedMessageError("an offer of another sum than the one asked for")
+            raise MalformedMessageError("an offer of another sum than the requested one")
         if len(answer.verify_key) != (0 if request.parameters.ones is None else VERIFY_KEY_BYTES):
             raise MalformedMessageError("an offer with a key for proofs of another size")
         if not abs(offer.answer_until - offer.closes - request.patience) <= 1e-3:
-            raise MalformedMessageError("an offer with another patience than the one asked for")
+            raise MalformedMessageError("an offer with another patience than the requested one")
         signature = messages.sign(self.leader, messages.LEADERS_OFFER, offer.digest())
         signed = SignedOffer(offer=offer, helper=answer.signature, leader=signature)
         for refused in refusals_of_offer(
@@ -412,14 +412,14 @@ class LeaderKeys:
 
 
 def commitment(noise: bytes, salt: bytes) -> bytes:
-    """Return the commitment to the leader's noise, which cannot be exchanged later."""
+    """Return a commitment to the leader's noise, which cannot be changed later."""
     return hashlib.sha256(messages.LEADERS_NOISE + salt + noise).digest()
 
 
 def check_total_given(
     asked: tuple[bytes, bytes, bytes], answer: HelperTotal, helper: bytes
 ) -> frozenset[bytes]:
-    """Refuse a total that is not the one asked for, or not signed by the helper.
+    """Refuse a total that is not the requested one, or not signed by the helper.
 
     Args:
         asked: Identifier of the sum, digest of its offer, and digest of the list.

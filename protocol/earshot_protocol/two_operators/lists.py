@@ -45,7 +45,7 @@ def count(reports: bytes, parameters: TwoOperatorParameters) -> int:
     """Return the number of entries of a list.
 
     Raises:
-        MalformedMessageError: The list ends within one.
+        MalformedMessageError: The list ends within an entry.
     """
     found, rest = divmod(len(reports), sum(entry_sizes(parameters)))
     if rest:

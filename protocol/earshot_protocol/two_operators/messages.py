@@ -1,7 +1,7 @@
 """The messages of a sum by two operators: an offer, a phone's report, and a total.
 
-The leader asks the helper for an offer, every phone for a report, and the helper for its total over
-one list of reports. Digests are SHA-256; what is signed says what it is.
+The leader requests an offer from the helper, a report from every phone, and the helper's total over
+one list of reports. Digests are SHA-256; signed bytes begin with a label of their kind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from earshot_protocol.remembering import remembered
 from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Identifier, PhoneIndex, canonical
-from earshot_protocol.wire import PublicKey as PublicKey  # one word for keys of every kind
+from earshot_protocol.wire import PublicKey as PublicKey  # the same type for keys of every kind
 
 VERSION = 1
 """Version of this protocol; an offer states it."""
@@ -63,7 +63,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         leader: Identity of the leader, an Ed25519 key.
         helper: Identity of the helper, an Ed25519 key.
         key: Key of this sum alone, X25519, to which phones seal their seeds.
-        task: Digest of all that phones are told alike: the phase's parameters and the task that
+        task: Digest of what is the same for all phones: the phase's parameters and the task that
             begins the sum, without this offer.
         parameters: Parameters of the sum.
         opens: Time at which the helper made the offer.
@@ -104,7 +104,7 @@ class SignedOffer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         _check_both(self)
 
 
-@remembered(4)  # all phones of a simulation are shown the same
+@remembered(4)  # all phones of a simulation receive the same
 def _check_both(signed: SignedOffer) -> None:
     digest = signed.offer.digest()
     check_signature(signed.offer.helper, HELPERS_OFFER, digest, signed.helper)
@@ -120,11 +120,11 @@ class MakeOffer(_Task, frozen=True, kw_only=True, tag="make-offer"):
 
     Attributes:
         leader: Identity of the leader.
-        task: Digest of everything that all phones are told.
+        task: Digest of what is the same for all phones, as in `Offer`.
         parameters: Parameters of the sum.
         patience: Seconds from the end of the window for which the helper keeps its key.
-        commitment: Commitment to the leader's noise. As the helper offers a sum to one request
-            alone, the leader has one noise for it.
+        commitment: Commitment to the leader's noise. The helper answers only one request for a sum,
+            so the leader has one noise for it.
         signature: Signature of the leader.
     """
 
@@ -136,7 +136,7 @@ class MakeOffer(_Task, frozen=True, kw_only=True, tag="make-offer"):
     signature: Signature = bytes(64)
 
     def body(self) -> bytes:
-        """Return what the leader signs."""
+        """Return the bytes that the leader signs."""
         return canonical(msgspec.structs.replace(self, signature=bytes(64)))
 
 
@@ -145,7 +145,7 @@ class SendReport(_Task, frozen=True, kw_only=True, tag="send-report"):
 
     Attributes:
         index: Number of the phone.
-        offer: Offer of the sum; None only where its digest is taken.
+        offer: Offer of the sum; None only where the task is hashed for it.
     """
 
     index: PhoneIndex
@@ -216,7 +216,7 @@ class OfferMade(HelperAnswer, frozen=True, kw_only=True, tag="offer-made"):
     Attributes:
         offer: The offer.
         signature: Signature of the helper over the offer.
-        verify_key: Key by which both operators verify proved inputs, which no phone is told; empty
+        verify_key: Key by which both operators verify proved inputs, which phones do not get; empty
             where inputs are not proved.
     """
 
@@ -231,8 +231,8 @@ class HelperTotal(HelperAnswer, frozen=True, kw_only=True, tag="helper-total"):
     Attributes:
         offer: Digest of the offer.
         reports: Digest of the list.
-        refused: Identifiers of the reports that did not open, or prove nothing, 16 bytes each, in
-            the list's order.
+        refused: Identifiers of the reports that did not open, or whose proof failed, 16 bytes each,
+            in the list's order.
         total: Sum and noise, w bits an entry; of proved inputs, elements of the field.
         verifiers: The helper's verifier shares of the proved inputs in the total, in the list's
             order; empty otherwise.
@@ -247,7 +247,7 @@ class HelperTotal(HelperAnswer, frozen=True, kw_only=True, tag="helper-total"):
     signature: Signature = bytes(64)
 
     def body(self) -> bytes:
-        """Return what the helper signs."""
+        """Return the bytes that the helper signs."""
         return canonical(msgspec.structs.replace(self, signature=bytes(64)))
 
 
@@ -280,22 +280,22 @@ def read_identity(text: str) -> bytes:
 
 
 def list_body(offer: bytes, reports: bytes) -> bytes:
-    """Return what the leader signs of a list: the offer, the size of the list, its digest."""
+    """Return the bytes that the leader signs for a list: offer, size of the list, its digest."""
     return offer + len(reports).to_bytes(8) + hashlib.sha256(reports).digest()
 
 
 def sealed_bytes(parameters: TwoOperatorParameters) -> int:
-    """Return the bytes of what a phone seals to the helper."""
+    """Return the size of what a phone seals to the helper."""
     return SEALED_BYTES if parameters.ones is None else _LARGEST_SEALED
 
 
 def sign(key: Ed25519PrivateKey, what: bytes, body: bytes) -> bytes:
-    """Return the signature of a message, which says what kind of message it is."""
+    """Return the signature of a message, bound to its kind."""
     return key.sign(what + hashlib.sha256(body).digest())
 
 
 def check_signature(identity: bytes, what: bytes, body: bytes, signature: bytes) -> None:
-    """Refuse a message that this identity has not signed as what it is.
+    """Refuse a message that this identity has not signed as this kind.
 
     Raises:
         MalformedMessageError: The signature is wrong, or the identity is not a key.

@@ -12,7 +12,7 @@ from earshot_protocol.privacy.sum_noise import NoiseOfOperators
 from earshot_protocol.secure_sum.parameters import LARGEST_LENGTH
 
 USUAL_REPORTS = 50
-"""Least number of reports of which a helper makes a total, unless its operator says otherwise."""
+"""Default of the least number of reports of which a helper makes a total."""
 _LARGEST_PHONES = 10**8
 _LARGEST_RANK = 8
 
@@ -55,7 +55,7 @@ class TwoOperatorParameters(
     def modulus_bits(self) -> int:
         """Width w of a word: signed, it holds n inputs and both operators' noise; at most 64.
 
-        A total beyond it would wrap, which harms nobody's privacy but spoils the total.
+        A total beyond it would wrap, which spoils the total but reveals nothing.
 
         Raises:
             InvalidParametersError: No signed 64-bit number holds it.

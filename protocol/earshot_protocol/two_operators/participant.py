@@ -69,12 +69,12 @@ class ReportingParticipant:
 
         Raises:
             UnexpectedMessageError: The task is not that which opened the sum.
-            InvalidInputError: The input is to be proved, and is not a ballot.
-            MissingExtraError: It is to be proved, and the extra `proofs` is not installed.
+            InvalidInputError: The input must be proved, and is not a ballot.
+            MissingExtraError: It must be proved, and the extra `proofs` is not installed.
         """
         offer = self._offer
         if self.done or not isinstance(task, SendReport) or task.sum_id != offer.sum_id:
-            raise UnexpectedMessageError("a report was sent already, or is not asked for")
+            raise UnexpectedMessageError("a report was sent already, or was not requested")
         seed, report_id, public = os.urandom(SEED_BYTES), os.urandom(ID_BYTES), b""
         if offer.parameters.ones is None:
             rest = self._words - helper_shares((seed,), offer.parameters)

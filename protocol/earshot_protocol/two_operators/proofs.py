@@ -1,7 +1,7 @@
 """Proved inputs in a sum by two operators: Prio3 under an offer.
 
-What a sum is about is bound to its proofs by the digest of the offer, which is their context: it
-covers the length of a ballot and its most ones, which the draft leaves to the application.
+The digest of the offer is the context of the proofs and binds them to the sum: it covers the length
+of a ballot and its most ones, which the draft leaves to the application.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from earshot_protocol.two_operators.messages import Offer
 
 
 def available() -> bool:
-    """Return whether what proofs need is installed: the extra `proofs`."""
+    """Return whether the extra `proofs` is installed."""
     return importlib.util.find_spec("Cryptodome") is not None
 
 
 def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3Multihot:
-    """Return how inputs under an offer are proved.
+    """Return the proof system of inputs under an offer.
 
     Args:
         offer: Offer of a sum of proved inputs.

@@ -1,4 +1,4 @@
-"""The sum by two operators as a value, and the checks of what comes in."""
+"""The sum by two operators as a value, and the checks of answers."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from earshot_protocol.wire import Answer
 
 
 class NoOperatorKeysError(InvalidParametersError):
-    """A process that has no operator's keys was to lead a sum by two operators."""
+    """Lack of an operator's keys in a process that must lead a sum by two operators."""
 
 
 class _Unled:
-    """Maker of no aggregators: `leader.LeaderKeys` makes them."""
+    """Placeholder that makes no aggregators: `leader.LeaderKeys` makes them."""
 
     def __call__(
         self,
@@ -68,7 +68,7 @@ def check(task: SumTask, party: int, answer: Answer, parameters: bytes) -> None:
     """Refuse an answer that does not fit its task, before it is kept.
 
     Args:
-        task: Task that the party was given.
+        task: Task of the party.
         party: Phone, or `HELPER`, as authenticated by the caller.
         answer: Answer of any type.
         parameters: Encoded parameters of the sum, which the offer has as well.
@@ -100,4 +100,4 @@ TWO_OPERATORS = Summation(
     tasks=frozenset(_ANSWERS),
     check=check,
 )
-"""The summation as every process knows it; who leads replaces `aggregator` by its keys."""
+"""The summation without keys; a leader replaces `aggregator` by its `LeaderKeys`."""

@@ -36,7 +36,7 @@ class ListPart(Message, frozen=True, kw_only=True, tag="list-part"):
 
 
 def parts_of(task: AddUp) -> Iterator[ListPart]:
-    """Yield the parts of a list, of which a short one has none: it travels whole."""
+    """Yield the parts of a list; none of a short one, which is sent whole."""
     if len(task.reports) <= LARGEST_PART:
         return
     for number, at in enumerate(range(0, len(task.reports), LARGEST_PART)):

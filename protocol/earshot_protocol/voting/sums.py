@@ -91,6 +91,6 @@ def with_noise(
 ) -> npt.NDArray[np.int64]:
     """Return the ballot plus this phone's share of the noise, clipped to the bound of the sum."""
     share = mechanism.noise_share(ballot.shape, random)
-    # Like `numpy.clip`, which first looks up the range of the type.
+    # Faster than `numpy.clip`, which first looks up the range of the type.
     noisy: npt.NDArray[np.int64] = np.maximum(np.minimum(ballot + share, bound), -bound)
     return noisy

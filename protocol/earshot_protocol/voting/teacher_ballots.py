@@ -1,9 +1,9 @@
 """Ballots that a teacher may cast on one query, as whole numbers that a secure sum adds up.
 
-A teacher keeps labelled data of its own: a phone, a group of phones, a hospital. Every ballot says
-how far it can move a sum: against zeros, where a teacher is left out, and against any other ballot,
-where its data, or one record of them, are exchanged for others: a model that is trained anew may
-answer anything (Papernot et al., ICLR 2017 and 2018).
+A teacher keeps labelled data of its own: a phone, a group of phones, a hospital. Every ballot
+states how far it can move a sum: against zeros, where a teacher is left out, and against any other
+ballot, where its data, or one record of them, are replaced: a retrained model may answer anything
+(Papernot et al., ICLR 2017 and 2018).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Agreement:
-    """One vote for a proposed answer, or none: the check of a sum whose votes nobody sees."""
+    """One vote for a proposed answer, or none: the check of a sum of hidden votes."""
 
     length: ClassVar[int] = 1
     vote: ClassVar[int] = 1
@@ -130,7 +130,7 @@ class Agreement:
 class Weighted:
     """Any ballot, times a teacher's weight (Mühl, 2021, Definition 5.4).
 
-    A weight of 0 makes a teacher vanish: nobody who sees the sum can tell.
+    A weight of 0 leaves a teacher out, and the sum does not reveal it.
 
     Attributes:
         ballot: Ballot of weight 1.

@@ -1,7 +1,7 @@
 """Refusal of totals that honest phones cannot produce.
 
-A phone may send any masked vector, and a broken or forged one makes any total. A total beyond what
-honest inputs and their noise can add up to is not published.
+A phone may send any masked vector, so a broken or forged one can make any total. A total beyond the
+range of honest inputs and their noise is not published.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class ImpossibleTotalError(RemoteError):
 
 
 def check_total(total: npt.NDArray[np.int64], mechanism: SumMechanism, phones: int) -> None:
-    """Refuse a total that honest phones have with probability at most 2^-40.
+    """Refuse a total that honest phones produce with probability at most 2^-40.
 
     Args:
-        total: Total that a secure sum gave.
+        total: Total of a secure sum.
         mechanism: Mechanism whose inputs and noise were added up.
         phones: Number of phones, n, each of which adds at most one input and one share of noise.
 

@@ -19,15 +19,15 @@ once, one could move the vector by √1.2 (1.07 with the entry that counts, belo
 kind of sound changes none of this: a label's row of one kind is a row like any other, and both
 counts of a recording are of its own kind.
 
-A sum by label also says how many unit vectors a row has (`counted`). That takes one more entry of
-each, the same for all, and the others are so much shorter that it is a unit vector still: u is
-(√(1 − q²) u, q) in everything above.
+A sum by label also counts the unit vectors of a row (`counted`). Each gets one more entry, the same
+for all, and its other entries are scaled so that it stays a unit vector: u is (√(1 − q²) u, q) in
+everything above.
 
 A vector becomes whole numbers without growing: its norm of 1 is a little less than `GRID` − √ℓ/2
 steps, ℓ its entries, and rounding each to the nearest whole number adds √ℓ/2 at most.
 
-One recording moves whole numbers by no more than `GRID`, either, wherever the rows that it adds to
-are short beside the whole: only entries that are not zero are rounded. With b = 0 the vector is
+One recording moves whole numbers by no more than `GRID`, too, where the rows that it adds to are
+short compared with the whole: only entries that are not zero are rounded. With b = 0 the vector is
 rounded once. If all recordings are in one cell, or all of one label and choice, the rows in use
 have r entries (d, or 2d), and two roundings add √r at most, so the vector moves by `GRID` − √ℓ/2 +
 √r. Otherwise it moves by at most 2/√5 before it is rounded: with rows for cells or labels alone,
@@ -49,7 +49,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import GRID
 
 COUNTED = 0.25
-"""Last entry of the unit vector of a labelled recording, q, whose sum says how many there are."""
+"""Last entry of the unit vector of a labelled recording, q, whose sum counts them."""
 UNCOUNTED = math.sqrt(1 - COUNTED**2)
 """Length of its other entries together."""
 COUNTS = 1
@@ -61,11 +61,11 @@ _ROUNDOFF = 2.0**-20
 def counted(
     sums: npt.NDArray[np.float64], counts: npt.NDArray[np.integer[Any]]
 ) -> npt.NDArray[np.float64]:
-    """Return sums of unit vectors as those of vectors with one more entry, which counts them.
+    """Return sums of unit vectors with one more entry, which counts the vectors.
 
     Args:
         sums: Sum of the unit vectors of each row, (..., rows, dimensions).
-        counts: How many they are, (..., rows).
+        counts: Number of unit vectors of each row, (..., rows).
 
     Returns:
         float64 (..., rows, dimensions + 1).
@@ -85,7 +85,7 @@ def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return a vector of norm at most 1 as whole numbers of norm at most `GRID`, in the same shape.
 
     Raises:
-        InvalidInputError: The vector is longer or not finite; nothing of it may be released.
+        InvalidInputError: The vector is longer or not finite; it must not be released.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # an overflowing vector is longer than 1
         steps = np.rint(vector * unit_steps(vector.size))

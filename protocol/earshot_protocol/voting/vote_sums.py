@@ -1,8 +1,8 @@
 """The secure sum of teachers' ballots on queries, with noise on every entry.
 
-The result is a noisy histogram for each query, which the server sees in full: anything made of it,
-winners, thresholds, a stop, costs nothing more, and its cost does not depend on the votes. Bounds
-that look at votes hold for curators who publish winners alone.
+The result is a noisy histogram for each query, which the server sees in full: anything computed
+from it (winners, thresholds, a stop) costs nothing more, and its cost does not depend on the votes.
+Bounds that depend on votes hold only for curators who publish winners alone.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ UNKNOWN = "unknown"
 """Name of a sound or cell with no prototype near it."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _RESOLUTION = 1e-6
-"""P-value below which only the bound is known: laws err by up to 10⁻¹², and every number that was
-looked at counts."""
+"""Smallest p-value that is shown as a number: laws err by up to 10⁻¹², times the number of counts
+that were looked at."""
 _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 
 

@@ -401,7 +401,7 @@ def test_an_input_beyond_the_bound_is_refused() -> None:
         ({"task": bytes(32)}, "phones would refuse: wrong_offer"),
         ({"version": 2}, "phones would refuse: wrong_offer"),
         ({"suite": 2}, "phones would refuse: wrong_offer"),
-        ({"key": bytes(32)}, "wrong_offer: whatever is sealed to the key .* anybody can open"),
+        ({"key": bytes(32)}, "wrong_offer: anybody can open what is sealed to the key"),
         ({"parameters": terms(least=9)}, "phones would refuse: too_few"),
         ({"parameters": terms(least=11)}, "phones would refuse: wrong_offer"),
         ({"closes": NOW + 999.5, "answer_until": NOW + 999.5 + PATIENCE}, "refuse: closed"),
@@ -444,7 +444,7 @@ def test_a_leader_takes_no_offer_whose_window_is_at_another_time(years: int) -> 
     assert isinstance(made, OfferMade)
     moved = {name: getattr(made.offer, name) + away for name in ("opens", "closes", "answer_until")}
     bent = bent_offer(operators, made, **moved)
-    with pytest.raises(MalformedMessageError, match=r"closed: .* at another time than now"):
+    with pytest.raises(MalformedMessageError, match=r"closed: .* are not accepted now"):
         operators.keys.check(request(leader), bent, NOW)
     operators.keys.check(request(leader), bent, NOW + away)
     leader.accept(HELPER, bent)

@@ -113,14 +113,14 @@ export async function refusalsOfOffer(
     "wrong_offer",
     "the offer is for another task, sum or version than this one",
   );
-  demand(await seals(stated.key), "wrong_offer", "what is sealed to its key, anybody can open");
+  demand(await seals(stated.key), "wrong_offer", "anybody can open what is sealed to its key");
   const { opens, closes } = stated;
   demand(
     opens - LARGEST_SKEW <= now &&
       now <= closes + LARGEST_SKEW &&
       Math.abs(closes - opens - window) <= 1e-3,
     "closed",
-    "reports of this sum are taken at another time than now",
+    "reports of this sum are not accepted now",
   );
   return found;
 }
