@@ -77,6 +77,7 @@ def weights(groups: Sequence[OwnerGroup]) -> Numbers:
 
 def copies(groups: Sequence[OwnerGroup]) -> npt.NDArray[np.int64]:
     """Return the number of teachers per record of each group: least integers in ratio.
+
     Args:
         groups: Groups of owners, at least one.
 
