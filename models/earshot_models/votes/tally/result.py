@@ -318,7 +318,7 @@ def report(figures: Mapping[str, Any]) -> str:
         "## What may be noise",
         *(f"- {sentence}" for sentence in _doubts(figures)),
         "",
-        "## Whose word it is",
+        "## What these figures rely on",
         *(f"- {sentence}" for sentence in _sources(figures)),
         "",
     ]
@@ -403,12 +403,12 @@ def _sources(figures: Mapping[str, Any]) -> list[str]:
         "teachers learned from data of their own, none of which two of them share",
         f"that there are {figures['promised']['records']} records, and which they are, is the "
         "operator's word",
-        "answers are what the teachers' votes say after noise; nobody checked them against a truth",
+        "answers are the teachers' noisy votes; they were not compared with true classes",
     ]
     if figures["tally"] == "federated":
         said.append(
             "votes went through secure sums with real cryptography, all teachers in this process: "
-            "whoever runs it could read them here, and could not on phones, each a teacher"
+            "whoever runs it could read them here, but not where each phone is a teacher"
         )
     if figures["votes_dealt"]:
         said.append(
@@ -453,8 +453,8 @@ def _sees_sums(tally: Federated) -> list[str]:
             "where teachers do not agree with it"
         )
     sentences.append(
-        f"it sees no vote unless more than {100 * crowd.corrupted:g} % of the teachers tell it "
-        f"theirs; the noise is what {crowd.honest_survivors} of {crowd.teachers} teachers add, "
+        f"it sees no vote unless more than {100 * crowd.corrupted:g} % of the teachers collude "
+        f"with it; the noise is what {crowd.honest_survivors} of {crowd.teachers} teachers add, "
         "and grows with every further one that stays"
     )
     return sentences
