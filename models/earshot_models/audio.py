@@ -65,7 +65,7 @@ def windows(samples: NDArray[np.float32], hop: int, rate: int = SAMPLE_RATE) -> 
 
 
 def loud(cut: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Return which of float32 (seconds, samples) are not silent: bool (seconds,)."""
+    """Return whether each of float32 (seconds, samples) is audible: bool (seconds,)."""
     level = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1))
     return np.asarray(level >= SILENT_RMS)
 

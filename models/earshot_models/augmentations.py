@@ -31,10 +31,9 @@ _Spectrum = NDArray[np.complex64]
 class Augmentations:
     """Augmentations of recordings; 0 switches one off.
 
-    Some are shared by both views of a pair: a recording that is higher, brighter, in a room or in
-    other company counts as a recording of its own, to be told from the others. So a few hundred
-    recordings become as many as there are batches, and none is learned by heart. The rest differ
-    between the views and are what an encoder should not hear.
+    Some are shared by both views of a pair: a recording with another pitch, colour, room or company
+    counts as a different recording. This turns a few hundred recordings into many and prevents
+    memorization. The rest differ between the views; an encoder should ignore them.
 
     Attributes:
         offset: Largest distance between the two windows, in seconds; None for anywhere in the
@@ -47,11 +46,11 @@ class Augmentations:
         speed: Largest change of a view's pitch and tempo, in octaves.
         tilt: Largest change of a view's colour, in decibels per octave.
         microphone: Chance that a view is heard by another of a few microphones.
-        pocket: Chance that a view is heard through cloth, which removes what is above a knee
-            between 0.5 and 2.5 kHz.
+        pocket: Chance that a view is heard through cloth, a low-pass filter with a knee between 0.5
+            and 2.5 kHz.
         codec: Chance that a view is companded to 4 to 8 bits (ITU-T G.711's µ-law).
         overdrive: Chance that a view is recorded up to 12 dB too loud. (Any other gain changes
-            nothing: the front end brings every second to the same level.)
+        nothing: the front end brings every second to the same level.)
         background: Chance that another view of the batch is in the background.
         background_snr: Least and greatest level of a view over its background, in decibels.
         noise: Chance of white noise, 5 to 35 dB below the view.
@@ -132,7 +131,7 @@ def length(augmentations: Augmentations, of: Variant, rate: int, generator: _Gen
 
 
 def resampled(samples: int, octaves: float) -> int:
-    """Return about the number of samples that become `samples` when played octaves higher."""
+    """Return about how many samples last as long as `samples` when played octaves higher."""
     from scipy.fft import next_fast_len
 
     # Even, and a product of small primes: transforms of other lengths take three times as long.
@@ -177,7 +176,7 @@ def band(spectrum: NDArray[np.complexfloating], samples: int, wanted: int) -> _S
 def heard(
     spectrum: _Spectrum, augmentations: Augmentations, of: Variant, generator: _Generator
 ) -> _Sound:
-    """Make one second from a spectrum: coloured, in a room, a pocket, by a microphone and a codec.
+    """Make one second from a spectrum: apply colour, room, pocket, microphone and codec.
 
     Args:
         spectrum: Spectrum as `band` returns it, complex64 (rate / 2 + 1,); not changed.

@@ -1,4 +1,4 @@
-"""Application of a function to many examples without all of them on the device at once."""
+"""Application of a function to many examples, a batch at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def in_batches(function: Callable[[Any], Any], rows: NDArray[np.floating]) -> ND
     """Apply a layer or model batch by batch, and concatenate the results.
 
     Args:
-        function: Function from (batch, …) to a tensor (batch, …) that treats each row by itself.
+        function: Function from (batch, …) to a tensor (batch, …) that treats each row
+            independently.
         rows: Examples, (examples, …), at least one.
 
     Returns:

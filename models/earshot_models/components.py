@@ -1,7 +1,7 @@
 """Projection of a network's output on 128 components that discriminate recordings.
 
-Differences between the seconds of one recording, or between a second and the same one in a pocket,
-say nothing about where it was heard: directions in which much of that lies count less.
+Directions in which seconds of one recording vary, or a second and its copy heard in a pocket, are
+scaled down: they carry no information about the place.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Components:
         """Project embeddings as `Encoder.project` does: float32 (batch, dimensions), unit rows.
 
         Args:
-            embeddings: Unit rows that are not turned yet, (batch, features).
+            embeddings: Unit rows before `turn`, (batch, features).
             dimensions: Dimensions to keep, 1 to 128.
         """
         return _unit(((self.turned(embeddings) - self.mean) * self.scale)[:, :dimensions])
@@ -52,13 +52,13 @@ def public_components(
     whitening: float,
     normalization: NDArray[np.float64] | None = None,
 ) -> Components:
-    """Find the principal components of embeddings (thesis, section 10.1: their scale).
+    """Compute the principal components of embeddings (thesis, section 10.1: their scale).
 
     Args:
         embeddings: Embeddings of public sound, unit rows (examples, features): at least 128
             features, and more than 128 examples.
         whitening: Exponent of the whitening: a coordinate of variance λ is divided by λ**whitening,
-            so 0 keeps the variances and 0.5 makes all alike.
+            so 0 keeps the variances and 0.5 equalizes them.
         normalization: Matrix that rows are multiplied by first, (features, features); None for the
             identity.
 
@@ -94,9 +94,9 @@ def within_class_normalization(
 ) -> NDArray[np.float64]:
     """Normalize by within-class covariance (Hatch, Kajarekar and Stolcke 2006), a class per place.
 
-    The covariance is that of seconds of one recording around their mean, plus that of hearing one
-    second in two ways; neither needs a label. A few recordings say little about many directions, so
-    part of the covariance is taken to be alike in all (Ledoit and Wolf 2004).
+    The covariance is that of seconds of one recording around their mean, plus that of one second
+    heard in two ways; neither needs a label. With few recordings it is shrunk towards a multiple of
+    the identity (Ledoit and Wolf 2004).
 
     Args:
         embeddings: Embeddings of public sound, unit rows (seconds, features).
@@ -125,7 +125,7 @@ def within_class_normalization(
     rows = embeddings.astype(np.float64)
     covariance = _around_recordings(rows, recordings)
     for each in heard_again:
-        # Either of two is as far from their mean as half their difference.
+        # The distance of either from their mean is half their difference.
         change = rows - each
         covariance += change.T @ change / (2 * len(rows))
     mean = np.trace(covariance) / len(covariance)

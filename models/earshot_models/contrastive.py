@@ -48,7 +48,7 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
             both = self._embed(self.network, ops.concatenate([first, second]), training)
             return both[:count], both[count:]
         if training:
-            # Follow before anything is computed: then all back ends see the same weights.
+            # Before anything is computed, so that all back ends use the same weights.
             follow(self.network, self.key_network, self.objective.momentum)
             self.objective.follow()
         keys = self._embed(self.key_network, second, training)

@@ -26,14 +26,13 @@ def beside(
     others: Sequence[tuple[keras.layers.Layer, float]],
     public: NDArray[np.floating],
 ) -> keras.Model:
-    """Return a network whose output is concatenated with that of others, part by part.
+    """Return a network whose output is concatenated with those of other layers.
 
     Args:
         network: Network from spectra (batch, 61, 64, 1) to (batch, any); all networks here take
             such spectra. Its part has unit length.
-        others: Layers with outputs (batch, any), and the length of each one's part: its weight
-            beside the network's. Each number of a layer's output is brought to mean 0 and deviation
-            1.
+        others: Layers with outputs (batch, any), each with its weight relative to the network's.
+            Each number of a layer's output is standardized.
         public: Spectra of public sound, from which the means and deviations are computed.
 
     Returns:
@@ -61,7 +60,7 @@ def turned(network: keras.Model, turn: NDArray[np.float64]) -> keras.Model:
 def averaged(network: keras.Model) -> keras.Model:
     """Return a network that averages the embeddings of a spectrum moved by -1, 0 and 1 bands.
 
-    The weights are the same three times, so that the file does not grow; it costs a phone little
+    The three share weights, so the file does not grow; the cost on a phone is small
     (docs/embedding.md).
     """
     spectrum = _spectrum()
@@ -73,17 +72,17 @@ def averaged(network: keras.Model) -> keras.Model:
 
 
 def to_lite_rt(network: keras.Model, kinds: Iterable[bool]) -> dict[bool, bytes]:
-    """Convert a network for LiteRT; it is traced once, which takes longer than all the rest.
+    """Convert a network for LiteRT; it is traced once for all kinds, as tracing is slow.
 
     Args:
         network: Network as `turned` returns it.
         kinds: Whether to store weights as 8-bit integers, with a scale for each channel.
             Activations are then rounded to 8 bits for each product and summed in float32: fixed
-            ranges for all, chosen beforehand, cost the statistics of a texture half their digits.
+            ranges, chosen beforehand, would halve the precision of texture statistics.
 
     Returns:
-        A flatbuffer of each kind. It takes one second at a time, as some runtimes insist on a fixed
-        size; those that can resize its first dimension may give it more.
+        A flatbuffer of each kind. It takes one second at a time, as some runtimes need a fixed
+        size; others may resize its first dimension.
     """
     import tensorflow as tf
 
@@ -114,8 +113,7 @@ def write_encoder(
     Args:
         path: Path of the encoder file.
         flatbuffer: Converted network, which includes the turn of `components`.
-        name: Name by which phases and phones refer to this encoder; embeddings of two encoders
-            cannot be compared.
+        name: Name by which phases and phones refer to this encoder.
         components: Components, of which the file holds the mean and the scale.
         int8: Whether its weights are 8-bit integers.
         trained: Facts about the training.
@@ -132,7 +130,7 @@ def write_encoder(
 def _one_at_a_time(flatbuffer: bytes) -> bytes:
     """Set the batch size in the model's signature to one, where the converter leaves it open.
 
-    Steps within still compute their sizes from the input's, so that it can be resized.
+    Inner operations still derive their sizes from the input, so it can be resized.
     """
     from tensorflow.lite.python import schema_py_generated as schema
 

@@ -13,7 +13,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import BANDS, FRAMES
 
 MOST_PARAMETERS = 420_000
-"""Most parameters of a network; with what stands beside it and the last layer, a phone carries
+"""Most parameters of a network; with the layers beside it and the last layer, a phone carries
 700,000 at most."""
 
 # Approximate range of the logarithms of a second at unit level; public constants, so that the
@@ -28,13 +28,13 @@ def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Mod
     """Build a network with random weights.
 
     Depthwise-separable convolutions as in MobileNet (Howard et al. 2017), with residual connections
-    where the shape allows. Time is averaged and maximised away, frequency is not: the pitch at
-    which a thing sounds says much about it.
+    where the shape allows. Features are pooled over time, by mean and maximum, but not over
+    frequency, as pitch is informative.
 
     Args:
         width: Factor on the number of channels, 0.25 to 2.
         dropout: Chance that a pooled feature is dropped in training.
-        parts: Number of embeddings per spectrum; several for a teacher of which several are read.
+        parts: Number of embeddings per spectrum, as many as are read from the teacher.
 
     Returns:
         A functional model, float32 (batch, 61, 64, 1) → float32 (batch, parts × 128), each part at

@@ -2,8 +2,7 @@
 
 Each takes the embeddings of two views of the same sounds, or of a view and a teacher's output for
 it, and the recording that each pair was cut from. Another pair of the same recording is neither
-positive nor negative: it may be another variant, and sounds that may be alike are not pushed apart.
-No label enters.
+positive nor negative: similar sounds are not pushed apart. No label is used.
 """
 
 from __future__ import annotations
@@ -74,10 +73,10 @@ class MomentumContrast(Objective):
     Yu et al., Contrastive unsupervised learning for audio fingerprinting (2020), after He et al.
     (MoCo, 2020), algorithm 1. The queue remembers the recording of each key.
 
-    Keys are normalized by the statistics of their batch, as in the paper: with averages, a young
-    encoder makes all of them alike. He et al. (section 3.3) shuffle batches between devices, so
-    that those statistics do not give the positive away. Here there is one device; instead the
-    batch's own keys are already in the queue, and have the same statistics and the same age.
+    Keys are normalized by the statistics of their batch, as in the paper: with moving averages, an
+    untrained encoder maps all of them to nearly one point. He et al. (section 3.3) shuffle batches
+    between devices, so that those statistics do not reveal the positive. Here, on one device, the
+    batch's own keys are in the queue instead, with the same statistics.
     """
 
     def __init__(
@@ -122,7 +121,7 @@ class MomentumContrast(Objective):
         # The newest come first; the oldest fall out.
         self._keys.assign(ops.concatenate([keys, self._keys])[: self._size])
         self._of.assign(ops.concatenate([recordings, self._of])[: self._size])
-        # A copy, because PyTorch goes back through it after the queue has moved on.
+        # A copy, because PyTorch differentiates through it after the queue was changed.
         others = ops.matmul(queries, ops.transpose(ops.copy(self._keys)))
         of = ops.expand_dims(self._of, 0)
         out = ops.logical_or(_same(recordings, self._of), of < 0)
@@ -159,11 +158,11 @@ class Bilinear(Objective):
 
 
 class Distillation(Objective):
-    """Cosine distance to the teacher's output, and picking that out of all outputs of the batch.
+    """Cosine distance to the teacher's output, and contrast with all outputs of the batch.
 
     After Tian, Krishnan and Isola, Contrastive Representation Distillation (ICLR 2020), with the
-    batch in place of their memory. Another lesson of the same recording is a candidate too: its
-    sound was changed or mixed, and the teacher's output differs.
+    batch instead of their memory. Another lesson of the same recording is a negative too: its sound
+    was changed or mixed, and the teacher's output differs.
     """
 
     def __init__(self, temperature: float = 0.1, contrast: float = 0.3) -> None:
@@ -207,7 +206,7 @@ def follow(source: keras.Model, copy: keras.Model, momentum: float) -> None:
 
 
 def freeze(model: keras.Model) -> None:
-    """Keep gradients from a model's weights, while the model still knows when it trains.
+    """Exclude a model's weights from training, but keep it in training mode.
 
     (`trainable = False` would make batch normalization use its averages.)
     """
@@ -231,7 +230,7 @@ def _same(rows: Any, columns: Any) -> Any:
 
 
 def _cross_entropy(logits: Any, partner: Any, recordings: Any) -> Any:
-    """Return the cross entropy of each row's partner, among it and all of other recordings."""
+    """Return the mean cross entropy of each row's partner against rows of other recordings."""
     out = ops.logical_and(_same(recordings, recordings), ops.logical_not(partner))
     log_odds = ops.log_softmax(ops.where(out, _NEVER, logits), axis=1)
     return -ops.mean(ops.sum(ops.where(partner, log_odds, 0.0), axis=1))

@@ -1,4 +1,4 @@
-"""Sound to learn from: read or synthesized, and split into training and held-out sound."""
+"""Training and held-out sound, read from data sets or synthesized."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _SYNTHESIZED = 150
 """Seconds of each synthesized scene."""
 
 _PUBLIC_SECONDS, _PUBLIC_HOPS = 6000, 4
-"""Seconds of public sound in all, and number of places in a second where one may start."""
+"""Total seconds of public sound, and possible starts per second."""
 
 _LEAST_SECONDS = 150
-"""Least seconds of public sound: with fewer than an embedding has numbers, there would be too
-few principal components."""
+"""Least seconds of public sound: more than an embedding has dimensions, for its principal
+components."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def read(
 ) -> list[Pool]:
     """Read all sound at one rate; synthesized sound comes last.
 
-    Files that cannot be read are left out, and named by their pool.
+    Files that cannot be read are left out and listed in `Pool.unreadable`.
 
     Args:
         sources: Sources of sound; at least one unless all is synthesized.
@@ -88,7 +88,7 @@ def read(
 
     Raises:
         InvalidInputError: There is no sound, or no file of a class can be read.
-        InvalidParametersError: Synthesized sound leaves no share to the sources.
+        InvalidParametersError: `synthesized` is 1 although there are sources.
     """
     if not sources and synthesized < 1:
         raise InvalidInputError("there must be sound to learn from, or synthesized=1")
@@ -136,17 +136,17 @@ def sides(
 
 
 def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> Seconds:
-    """Draw seconds of the training sound in the same shares.
+    """Draw seconds of the training sound in the shares of its pools.
 
-    Everything except the network follows from them.
+    Everything except the network is computed from them.
 
     Args:
-        pools: Pools as `sides` returns them: no two share the number of a recording.
+        pools: Pools as `sides` returns them, with distinct numbers of recordings.
         seed: Seed of the choice of seconds.
         rate: Samples per second of the seconds.
 
     Returns:
-        At least as many seconds as an embedding has numbers.
+        At least 150 seconds.
 
     Raises:
         InvalidInputError: There is too little sound.
@@ -173,7 +173,7 @@ def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> Seconds:
 
 
 def summary(pool: Pool) -> dict[str, Any]:
-    """Return the facts by which a run on other sound differs."""
+    """Return facts that identify a pool, to detect a run on other sound."""
     return {
         "name": pool.name,
         "share": pool.share,
@@ -220,7 +220,7 @@ def _two_seconds(
     augmentations: Augmentations,
     generator: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """Return the seconds of a clip, as two views if there is only one, so that each has another."""
+    """Return the seconds of a clip; of a single second two views, so that retrieval has a pair."""
     cut = audio.seconds(clip, rate=rate)
     if len(cut) != 1:
         return cut

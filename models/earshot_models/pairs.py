@@ -16,9 +16,8 @@ from earshot_protocol.checks import whole
 class Pairs:
     """Batches of pairs of views.
 
-    A batch follows from the seed and its number alone, so any can be drawn again. All sounds of a
-    pool are equally likely to be drawn. The two windows of a pair come from the same recording,
-    from different parts where possible.
+    A batch depends on the seed and its number alone. All sounds of a pool are equally likely. The
+    two windows of a pair come from the same recording, from different parts where possible.
     """
 
     def __init__(

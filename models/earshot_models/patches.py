@@ -2,8 +2,8 @@
 
 Spherical k-means on whitened patches and soft-thresholded codes: Coates and Ng, Learning Feature
 Representations with K-Means (2012), sections 2 to 4; for sounds of cities Salamon and Bello,
-Unsupervised Feature Learning for Urban Sound Classification (2015). Little is learned, so a few
-hundred recordings are enough to learn it from.
+Unsupervised Feature Learning for Urban Sound Classification (2015). It has few parameters, so a few
+hundred recordings are enough.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ _THRESHOLD = 0.1
 """Cosine below which a patch does not match an atom."""
 
 _RANGE = np.float32(40 * np.log(10) / 10)
-"""Range below a second's loudest number, 40 dB in the units of log-mel spectra. All that is
-further below counts alike: in a pocket nothing is left of it, and most of it tells how quiet a
-recording was."""
+"""Range below a second's loudest number, 40 dB in the units of log-mel spectra. Lower values are
+clipped: they vanish in a pocket, and mostly reflect how quiet a recording was."""
 
 _EXAMPLES = 30_000
 _LEAST_NORM = 1e-6

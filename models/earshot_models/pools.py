@@ -1,4 +1,4 @@
-"""Pools of sound to learn from, by origin, and the places where they can be heard."""
+"""Pools of training sound, by origin, and their audible windows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Audible:
     """
 
     def __init__(self, pool: Pool) -> None:
-        """Find the sounds that are not silent.
+        """Select the sounds that are not silent.
 
         Raises:
             InvalidInputError: The whole pool is silent.
@@ -80,7 +80,7 @@ class Audible:
     def window(
         self, index: int, start: int, length: int, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """Return `length` samples from about `start`; a shorter sound lies anywhere in silence."""
+        """Return `length` samples from about `start`; a shorter sound is padded at random."""
         sound = self.sounds[index]
         if len(sound) < length:
             window = np.zeros(length, dtype=np.float32)
@@ -99,7 +99,7 @@ class Sound:
     """
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        """Find the sounds of all pools that are not silent.
+        """Select the sounds of all pools that are not silent.
 
         Raises:
             InvalidInputError: There is no pool, a pool is silent, or the pools are of several
@@ -123,7 +123,7 @@ class Sound:
 def _loud(sound: NDArray[np.float32], rate: int) -> NDArray[np.int64]:
     """Return starts, a tenth of a second apart, after which half a second is not silent.
 
-    No view is made from a window shorter than that half: where it is loud, the whole is.
+    Every window is at least that long.
     """
     starts = np.arange(0, max(len(sound) - rate, 0) + 1, rate // _HOPS)
     energy = np.concatenate([[0.0], np.cumsum(np.square(sound, dtype=np.float64))])

@@ -39,7 +39,7 @@ RATES = tuple(spectrum.rate for spectrum in SPECTRA.values())
 """Samples per second that a phone may hear."""
 
 PROJECTIONS = (8, 16, 32, 64, 128)
-"""Dimensions that the private steps may ask for."""
+"""Dimensions among which private steps choose."""
 
 WHITENINGS = (0.0, 0.25, 0.5)
 """Exponents of the public projection to choose from."""
@@ -50,8 +50,7 @@ _LARGEST_BATCH = 8192
 _LARGEST_WEIGHT = 10.0
 
 _LARGEST_SHARE = 0.99
-"""Largest share of a measured covariance; the whole of one from few recordings may have no
-inverse."""
+"""Largest share of a measured covariance; from few recordings it may be singular."""
 
 _MOST_LESSONS = 10_000_000
 
@@ -61,14 +60,14 @@ _MOST_ATOMS = 128
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe: all that an encoder follows from, except the sound.
+    """Settings that determine an encoder, except the sound.
 
     Attributes:
         objective: Name of the objective, one of `OBJECTIVES`.
         width: Factor on the network's number of channels, 0.25 to 2.
         dropout: Chance that a pooled feature of the network is dropped in training.
         augmentations: Augmentations of the waveforms.
-        lessons: Seconds that the teacher is asked about, if there is one.
+        lessons: Seconds that the teacher embeds, if there is one.
         variation: Variation of the lessons.
         rate: Samples per second that the phone hears, one of those of `SPECTRA`.
         mask: Chance of a mask over bands, and of one over time.
@@ -131,7 +130,7 @@ class Recipe:
 
 
 CONTRAST = Recipe()
-"""Recipe without a teacher, that of the encoder contrast-1."""
+"""Recipe of the encoder contrast-1, without a teacher."""
 
 TAUGHT = Recipe(
     objective="distillation",
@@ -147,8 +146,7 @@ TAUGHT = Recipe(
     within_class=0.5,
     whitening=0.25,
 )
-"""Recipe with a teacher, that of the encoder contrast-2. A phone in a pocket is the case that
-matters."""
+"""Recipe of the encoder contrast-2, with a teacher; tuned for phones in pockets."""
 
 
 @dataclass(frozen=True)
@@ -186,19 +184,19 @@ def train_encoder(
     Args:
         sources: Sources of sound; at least one unless all is synthesized.
         folder: Folder for the files, checkpoints and TensorBoard logs.
-        recipe: All that the encoder follows from, except the sound.
+        recipe: Settings.
         name: Name of the encoder.
         teacher: Teacher of the encoder; needed for the objective "distillation", and for no other.
         cache: Folder for decoded sound and for the teacher's output.
-        credits_: Credits for the sound, to go with the files.
+        credits_: Credits for the sound, stored in the files.
         progress: Callback after every step.
 
     Raises:
         InvalidInputError: There is no sound, too little, or no file of a class can be read.
         InvalidParametersError: There is a teacher but another objective, or "distillation" but no
             teacher; or the network would be too large for a phone.
-        TeacherError: The teacher's output is not a number.
-        TargetsError: The teacher's cached output is damaged.
+        TeacherError: The teacher's output is not finite.
+        TargetsError: The teacher's cached output is damaged or belongs to another run.
         CheckpointError: The folder holds a checkpoint of another recipe.
     """
     import keras
@@ -220,7 +218,7 @@ def train_encoder(
             f"{recipe.rate}: choose another teacher, or a lower rate"
         )
     spectrum = Spectrum(recipe.rate)
-    # Build before any sound is read or teacher asked: a network may be too large for a phone.
+    # Build first: a network may be too large for a phone, and reading sound takes long.
     keras.utils.set_random_seed(recipe.seed)
     model = Contrastive(
         LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),
@@ -307,9 +305,9 @@ def _batches(
 
 
 def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[tuple[Any, float]]:
-    """Return the layers that stand beside the network, each with its weight.
+    """Return the layers concatenated with the network, each with its weight.
 
-    They know little or nothing about the sound at hand, so they know all of it equally well.
+    They learn little or nothing from the training sound, and so generalize to other sound.
     """
     from earshot_models.patches import Patches, learn
     from earshot_models.texture import Texture
@@ -353,7 +351,7 @@ def _projection(
     """Return the public projection, its whitening, and retrieval by number of dimensions.
 
     The whitening is chosen by retrieval among held-out recordings, on average over the dimensions
-    that the private steps may ask for (thesis, section 10.1). No label enters.
+    among which private steps choose (thesis, section 10.1). No label is used.
     """
     from earshot_models import training
 

@@ -1,7 +1,7 @@
-"""Responses of what may stand between a sound and a phone: rooms, microphones, pockets.
+"""Frequency responses of rooms, microphones and pockets.
 
-All are synthetic, so there is no licence to keep and no recording to learn by heart. Responses are
-spectra of one second at a rate, to multiply with: bin n is n hertz.
+All are synthetic, which avoids licences and memorized recordings. A response multiplies the
+spectrum of one second at a rate: bin n is n hertz.
 """
 
 from __future__ import annotations
@@ -27,14 +27,13 @@ _QUIET = 1e-6
 def rooms(rate: int) -> NDArray[np.complex64]:
     """Return responses of rooms (rooms, rate / 2 + 1): sound and an echo that dies in 20 to 150 ms.
 
-    They are the same in every run, not drawn anew for every view: a transform for each would take
-    as long as everything else.
+    They are fixed, not drawn for every view, as a transform for each view would be slow.
     """
     generator = np.random.default_rng(8000)
     time = np.arange(round(_ROOM_SECONDS * rate))
     decay = generator.uniform(0.02, 0.15, (ROOMS, 1)) * rate
     echo = generator.standard_normal((ROOMS, len(time))) * np.exp(-time / decay)
-    # The echo is equally loud beside the sound at any rate.
+    # The ratio of echo to sound is the same at any rate.
     response = generator.uniform(0.05, 0.4, (ROOMS, 1)) * np.sqrt(8000 / rate) * echo
     response[:, 0] = 1
     return np.asarray(np.fft.rfft(response, rate), dtype=np.complex64)
@@ -44,8 +43,7 @@ def rooms(rate: int) -> NDArray[np.complex64]:
 def microphones(rate: int) -> NDArray[np.float32]:
     """Return responses of microphones (microphones, rate / 2 + 1), each with a low end.
 
-    Decibels vary smoothly over about an octave, as those of small microphones behind small openings
-    do.
+    Decibels vary smoothly over about an octave, as for small microphones behind small openings.
     """
     generator = np.random.default_rng(8001)
     decibels = generator.normal(0, 4, (MICROPHONES, len(_KNOTS)))
@@ -66,7 +64,7 @@ def cloth(knee: float, rate: int) -> NDArray[np.float32]:
 
 
 def companded(sound: NDArray[np.float32], bits: int) -> NDArray[np.float32]:
-    """Return a second as a telephone codec does, quantized on the µ-law scale (ITU-T G.711).
+    """Return a second as a telephone codec reproduces it, quantized by µ-law (ITU-T G.711).
 
     Args:
         sound: Samples, float32 (samples,).

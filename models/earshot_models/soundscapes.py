@@ -144,7 +144,7 @@ def _machine_hum(draw: _Draw) -> _Sound:
 
 
 def _crowd(draw: _Draw) -> _Sound:
-    """Make many voices at once: the syllables of single ones hardly show."""
+    """Make many simultaneous voices, whose syllables blend."""
     return _babble(voices=8, depth=0.8, draw=draw)
 
 
@@ -203,7 +203,7 @@ SCENES: tuple[str, ...] = tuple(_SOURCES)
 
 
 def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
-    """Make voices that say random vowels: pulses through the formants of open and closed ones."""
+    """Make voices with random vowels: pulses through formants of open and closed vowels."""
     said = np.zeros((2, draw.count, draw.rate), dtype=np.float32)
     for _ in range(voices):
         intonation = _swing(draw(1, 3), 0.1, draw)
@@ -238,7 +238,7 @@ def _seconds(rate: int) -> _Sound:
 
 @cache
 def _hertz(rate: int) -> _Sound:
-    """Return the frequencies of the spectrum's bins; the lowest one stands in for zero."""
+    """Return the frequencies of the spectrum's bins, at least 1 Hz."""
     return np.maximum(np.arange(rate // 2 + 1, dtype=np.float32), 1)
 
 

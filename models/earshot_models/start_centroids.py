@@ -1,10 +1,9 @@
 """Start centroids of an encoder: spherical k-means of public sound in its projection, no labels.
 
-Phones sort what they hear by them, and hear other things than most of the public sound at hand:
-that has thousands of spoken digits and few cafés. So a second counts more the rarer its like, by
-the squared distance to its neighbours. That brings the centroids nearer to sound that they have not
-met (docs/encoders.md). The sound is widened first: played faster and slower, coloured, and mixed,
-as in the lessons of a teacher.
+Public sound is not distributed as what phones hear: it has thousands of spoken digits and few
+cafés. So rare seconds weigh more, by the squared distance to their neighbours, which brings the
+centroids nearer to unseen sound (docs/encoders.md). The sound is augmented first: played faster and
+slower, coloured, and mixed, as in the lessons of a teacher.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     from earshot_models.pools import Pool
 
 SECONDS = 6_000
-"""Usual number of seconds of widened sound."""
+"""Usual number of seconds of augmented sound."""
 _NEIGHBOURS = 10
 _LEAST_DISTANCE = 0.01
-"""Least distance to the neighbours, so that copies of one sound do not vanish."""
+"""Least distance to the neighbours, so that copies of one sound keep some weight."""
 
 _BEGINNINGS = 8
-"""Beginnings of each clustering, of which the best is kept."""
+"""Initializations of each clustering, of which the best is kept."""
 
 
 def wider(pools: Sequence[Pool], count: int, seed: int, rate: int) -> NDArray[np.float32]:
@@ -54,13 +53,13 @@ def wider(pools: Sequence[Pool], count: int, seed: int, rate: int) -> NDArray[np
 def learn(
     components: Components, embeddings: NDArray[np.floating], seed: int
 ) -> list[NDArray[np.float32]]:
-    """Find start centroids for every usual number of dimensions and of centroids.
+    """Compute start centroids for every usual number of dimensions and of centroids.
 
     Args:
         components: Public projection.
         embeddings: Embeddings of public sound, (examples, features), as `Components.projected`
             takes them.
-        seed: Seed of the beginnings.
+        seed: Seed of the initializations.
 
     Returns:
         float32 (count, dimensions), unit rows, for each of `USUAL_DIMENSIONS` and `USUAL_COUNTS`.
@@ -80,16 +79,16 @@ def learn(
 
 
 def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:
-    """Find clusters by weighted spherical k-means.
+    """Cluster points by weighted spherical k-means.
 
     Args:
         points: Unit rows, (examples, dimensions).
         count: Number of centroids.
-        seed: Seed of the beginnings.
+        seed: Seed of the initializations.
 
     Returns:
-        float32 (count, dimensions), unit rows: the centroids, among those of all beginnings, to
-        which points are nearest by weighted mean cosine.
+        float32 (count, dimensions), unit rows: of all initializations, the centroids with the
+        largest weighted mean cosine to their points.
 
     Raises:
         InvalidInputError: There are fewer different points than centroids.
@@ -107,11 +106,11 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
     weights = _rarity(points)
     best, nearest = np.empty(0), -np.inf
     for beginning in np.random.default_rng([seed, 5]).integers(2**32, size=_BEGINNINGS):
-        # On unit rows the centres differ from those of spherical k-means by their lengths alone.
+        # On unit rows, normalized centres are those of spherical k-means.
         means = KMeans(count, n_init=1, random_state=int(beginning))
         with warnings.catch_warnings():
-            # Seconds that are nearly the same may leave a centre without any. That spoils one
-            # beginning of several, and a trainer can do nothing about it.
+            # Near-duplicate seconds may leave a centre empty, which spoils only this
+            # initialization.
             warnings.simplefilter("ignore", ConvergenceWarning)
             means.fit(points, sample_weight=weights)
         centroids = normalize(means.cluster_centers_)

@@ -1,8 +1,8 @@
 """Starting TensorFlow without its log output about devices and instructions.
 
-Its setting `TF_CPP_MIN_LOG_LEVEL` comes too late for what its libraries say while they are loaded,
-so these lines are left out on their way to the terminal. Errors come through, also those of a
-process that TensorFlow ends. Whoever sets the variable hears what it lets through, and all of that.
+The variable `TF_CPP_MIN_LOG_LEVEL` does not affect lines logged while its libraries load, so these
+are filtered from standard error. Errors pass, also when TensorFlow aborts the process. If the user
+has set the variable, nothing is filtered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ for line in sys.stdin.buffer:
 
 
 def start_quietly() -> None:
-    """Silence TensorFlow for all later imports, unless the user has set the variable."""
+    """Silence later imports of TensorFlow, unless the user has set the log level."""
     if os.environ.setdefault(_LEVEL, _QUIETEST) == _QUIETEST and "tensorflow" not in sys.modules:
         sys.meta_path.insert(0, _TensorFlowFinder())
 

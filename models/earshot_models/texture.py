@@ -1,9 +1,8 @@
-"""Temporal statistics of a spectrum, which discriminate textures such as rain.
+"""Temporal statistics of a spectrum, which discriminate sound textures such as rain.
 
 McDermott and Simoncelli, Sound Texture Perception via Statistics of the Auditory Periphery (Neuron,
 2011): people recognize such sounds by averages over time, envelope by envelope. Nothing here is
-learned, so nothing can be learned by heart: beside a network that was trained on few recordings,
-this still holds for others.
+learned, so these features do not overfit, unlike a network that was trained on few recordings.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from earshot_protocol.overriding import override
 from earshot_protocol.spectrum import BANDS, FRAMES
 
 MODULATIONS = 30
-"""Number of modulation rates, about 1 to 30 periods per second: all that 61 frames can tell."""
+"""Number of modulation rates, about 1 to 30 Hz: all that 61 frames resolve."""
 
 _MODULATED = 8
 """Neighbouring bands whose modulations are averaged."""
 
 GROUPS = 16
-"""Groups of neighbouring bands whose correlations are taken."""
+"""Groups of neighbouring bands whose correlations are computed."""
 
 _LEAST_DEVIATION = 0.1
-"""Amount added to a deviation before division, so that nearly constant bands correlate with
-nothing."""
+"""Amount added to a deviation before division, so that nearly constant bands have correlations near
+0."""
 
 
 class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types

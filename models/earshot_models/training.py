@@ -1,4 +1,4 @@
-"""The training loop: checkpoints, exact resume, logs, and an end that depends on no label."""
+"""The training loop: checkpoints, exact resumption, logs, and early stopping without labels."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WEIGHTS, _STATE, _BEST = "weights.npz", "state.json", "best.npz"
 
 
 class CheckpointError(InvalidInputError):
-    """A checkpoint that is damaged, or of another architecture or other settings."""
+    """The checkpoint is damaged, or of another architecture or other settings."""
 
 
 def train(
@@ -55,9 +55,9 @@ def train(
 ) -> list[dict[str, float]]:
     """Train a model, or continue where a run with the same settings was interrupted.
 
-    A batch follows from its number, the learning rate from the step, and all other state is in the
-    checkpoint, so an interrupted run ends with the weights of one that was not. (Under PyTorch only
-    without dropout, which Keras draws there from a generator that it does not save.)
+    Batches and learning rates depend on the step alone, and all other state is in the checkpoint,
+    so an interrupted run ends with the same weights as an uninterrupted one. (Under PyTorch only
+    without dropout, whose generator Keras does not save.)
 
     Args:
         model: Fresh model; afterwards `model.network` holds the weights of the best epoch by
@@ -133,7 +133,7 @@ def embed(
 def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer]) -> float:
     """Return how often the nearest other second, by cosine, comes from the same recording.
 
-    This needs no label, and grows as seconds of one place come together and places apart.
+    It needs no labels, and grows as seconds of one recording cluster.
 
     Args:
         embeddings: Unit rows, (seconds, dimensions).
@@ -156,7 +156,7 @@ def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer])
 
 
 def _stalled(history: Sequence[dict[str, float]], patience: int | None) -> bool:
-    """Return whether the first best epoch lies at least `patience` epochs back."""
+    """Return whether the best epoch, the first of equal ones, is `patience` epochs back or more."""
     if patience is None or not history:
         return False
     retrievals = [figures["retrieval"] for figures in history]
@@ -184,7 +184,7 @@ class _Checkpoint:
         state = {"settings": self._settings, "back_end": keras.backend.backend(), "epochs": history}
         (self._new / _STATE).write_text(json.dumps(state, indent=1), encoding="utf-8")
         for written in (*self._new.iterdir(), self._new):
-            to_disk(written)  # or a power cut leaves names of files without their content
+            to_disk(written)  # before the replacement, or a power cut may leave empty files
         if self._folder.exists():
             shutil.rmtree(self._old, ignore_errors=True)
             os.replace(self._folder, self._old)
@@ -237,7 +237,7 @@ class _Checkpoint:
 
 
 def _state(model: Contrastive) -> list[Any]:
-    """Return all that the next step depends on; Keras's own files leave out the state of seeds."""
+    """Return all state of the next step; Keras's own files omit the state of seeds."""
     return [*model.variables, *model.optimizer.variables]
 
 

@@ -20,7 +20,7 @@ class Schedule:
             cosine.
         warm_up: Steps over which the learning rate rises.
         weight_decay: Weight decay of AdamW.
-        patience: Epochs without a better retrieval after which training ends; None for no such end.
+        patience: Epochs without better retrieval after which training stops; None to train on.
     """
 
     steps: int

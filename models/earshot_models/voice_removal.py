@@ -21,16 +21,16 @@ def remove_voice(sound: NDArray[np.float32], rate: int = SAMPLE_RATE) -> NDArray
     """Keep the part of each frame that its most similar frames share.
 
     REPET-SIM: Rafii and Pardo, Music/Voice Separation Using the Similarity Matrix (ISMIR 2012): the
-    repeating background is the median over similar frames, the mask a Wiener filter. It stands in
-    for the trained separator of the thesis (section 9.2.3), and errs the other way: it removes any
-    event that stands alone, a bark as well as a word.
+    repeating background is the median over similar frames, the mask a Wiener filter. It replaces
+    the trained separator of the thesis (section 9.2.3) and removes more: any isolated event, a bark
+    as well as a word.
 
     Args:
         sound: Samples, float32 (samples,).
         rate: Samples per second.
 
     Returns:
-        float32 of the same length; the sound itself if it is too short to repeat (2 s).
+        float32 of the same length; the sound itself if it is shorter than 2 s.
     """
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
@@ -45,7 +45,7 @@ def remove_voice(sound: NDArray[np.float32], rate: int = SAMPLE_RATE) -> NDArray
     lengths = np.maximum(np.linalg.norm(magnitude, axis=0), 1e-9)
     likeness = (magnitude / lengths).T @ (magnitude / lengths)
     frames = np.arange(likeness.shape[0])
-    # Neighbours within a second are alike in any sound.
+    # Neighbouring frames within a second are similar in any sound.
     likeness[np.abs(frames[:, np.newaxis] - frames) < rate // hop] = -np.inf
     alike = np.argsort(likeness, axis=1)[:, -_ALIKE:]
     background = np.minimum(np.median(magnitude[:, alike], axis=2), magnitude)

@@ -1,7 +1,7 @@
 """Whole phases over simulated phones: `simulate(Settings(…))` returns a `Run`.
 
 `sweep` simulates many. docs/simulating.md and docs/research.md show how. Nothing here prints; both
-tell whoever asks how far they are.
+report progress to a callback.
 """
 
 from __future__ import annotations

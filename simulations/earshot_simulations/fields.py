@@ -1,4 +1,4 @@
-"""Conversion of the values that callers and files give for settings, with refusals."""
+"""Conversion and validation of settings from callers and files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def kinds(settings: Any) -> Mapping[str, Any]:
 
 
 def taken(name: str, value: Any, kind: Any) -> Any:
-    """Return a value as one of a field's type.
+    """Convert a value to a field's type.
 
-    Numbers of NumPy become Python's, words become choices, and tables become what the field holds.
-    Nothing is rounded, and no word is read as a number.
+    NumPy numbers become Python's, strings become enum members, and mappings become structures.
+    Numbers are not rounded, and strings are not parsed as numbers.
 
     Args:
         name: Name of the field.
@@ -37,7 +37,7 @@ def taken(name: str, value: Any, kind: Any) -> Any:
         kind: Type of the field.
 
     Raises:
-        InvalidParametersError: The value is not of that type; the message says what is accepted.
+        InvalidParametersError: The value does not have that type.
     """
     given: object = type(value)
     if given is kind and not isinstance(value, msgspec.Struct):
@@ -55,7 +55,7 @@ def taken(name: str, value: Any, kind: Any) -> Any:
 
 
 def settle(settings: Any) -> None:
-    """Replace every value of a frozen dataclass by that of its field's type, as `taken`."""
+    """Convert every value of a frozen dataclass in place, by `taken`."""
     own: Any = type(settings)
     for name, kind in kinds(own).items():
         object.__setattr__(settings, name, taken(name, getattr(settings, name), kind))
@@ -67,8 +67,8 @@ def known(name: str, names: Iterable[str], table: str = "", noun: str = "setting
     Args:
         name: Name in a file.
         names: Names that are accepted.
-        table: Table of the name, with a point at the end.
-        noun: Noun for what the names stand for.
+        table: Table of the name, with a dot at the end.
+        noun: Noun for the kind of name.
 
     Raises:
         InvalidParametersError: The name is not known.

@@ -1,8 +1,9 @@
 """Temporary folders that are removed once their process has ended.
 
-A folder is locked for as long as its process lives. A process of joblib's, which ignores SIGTERM
-and Ctrl-C, removes it when its owner is killed. If that one is killed as well, whoever makes the
-next folder of the kind on this machine removes it: a lock that can be taken is nobody's.
+A folder is locked while its process lives. joblib's resource tracker, a process that ignores
+SIGTERM and Ctrl-C, removes it if its owner is killed. If the tracker is killed as well, the next
+process on this machine that makes a folder of the kind removes it: a free lock marks an abandoned
+folder.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class TemporaryFolder:
     """A new folder of the system's temporary folder (TMPDIR), for its owner alone.
 
     Attributes:
-        path: The folder.
+        path: Path of the folder.
 
     Args:
         holds: Word for the content of the folder; it is part of the folder's name.
@@ -35,7 +36,7 @@ class TemporaryFolder:
         import joblib
 
         self.path, lock = _made(holds)
-        with suppress(ValueError):  # it takes no long name, and only those that are ASCII
+        with suppress(ValueError):  # it takes only short ASCII names
             joblib.externals.loky.backend.resource_tracker.register(str(self.path), "folder")
         self._end = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
@@ -51,7 +52,7 @@ class TemporaryFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the folder; happens by itself when this object or its process ends."""
+        """Remove the folder; also called when this object or its process ends."""
         self._end()
 
 
@@ -64,10 +65,10 @@ def _made(holds: str) -> tuple[Path, int]:
     """Make a folder and lock it; return it and the open file that holds the lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_name(holds)))
-        # Between these lines others may find it without a lock, and remove it.
+        # Before it is locked, another process may remove it as abandoned.
         with suppress(FileNotFoundError):
             lock = os.open(folder, os.O_RDONLY)
-            with suppress(OSError):  # no locks here: nobody gets one, and nobody removes it
+            with suppress(OSError):  # a file system without locks: the folder counts as locked
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.exists():
                 return folder, lock
@@ -77,7 +78,7 @@ def _made(holds: str) -> tuple[Path, int]:
 def _remove(folder: Path, lock: int, owner: int) -> None:
     import joblib
 
-    if os.getpid() != owner:  # a fork has a copy of the object, and not the folder
+    if os.getpid() != owner:  # a forked copy does not own the folder
         return
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Everything on a machine that determines the bits of a run: libraries, our sources, files."""
+"""Everything on a machine that affects results bit for bit: libraries, sources, files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def versions() -> dict[str, str]:
 def _processor() -> str:
     """Return the processor's instruction sets, on which the last digits of results depend.
 
-    Processors of one name have other instructions under another hypervisor, so these are named.
+    The name of a processor is not enough, as a hypervisor may hide instructions.
     """
     found = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
     kernels = {each["architecture"] for each in threadpool_info() if "architecture" in each}
@@ -71,7 +71,7 @@ def _processor() -> str:
 def sources() -> str:
     """Return the SHA-256 of the sources that make, read and embed sound, hexadecimal.
 
-    A version names a release; whoever works on the code hears what it does now.
+    The version alone does not change during development.
     """
     packages = [
         Path(str(package.__file__)).parent
@@ -85,13 +85,13 @@ def sources() -> str:
 
 
 def digest(figures: Mapping[str, object]) -> str:
-    """Return the SHA-256 of JSON content, hexadecimal, whatever its order and indentation."""
+    """Return the SHA-256 of JSON content, hexadecimal, independent of key order."""
     canonical = json.dumps(figures, sort_keys=True, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file, hexadecimal; an unchanged file is read once a process.
+    """Return the SHA-256 of a file, hexadecimal; an unchanged file is read once per process.
 
     Raises:
         OSError: The file cannot be read.
@@ -101,7 +101,7 @@ def file_digest(path: Path) -> str:
 
 
 def readable_digest(path: Path) -> str | None:
-    """Return the digest of a file of sound; None if it cannot be read, and so is not heard."""
+    """Return the digest of a sound file; None if it cannot be read."""
     try:
         return file_digest(path)
     except OSError:
@@ -110,6 +110,6 @@ def readable_digest(path: Path) -> str | None:
 
 @lru_cache(maxsize=2**16)
 def _digest(path: Path, size: int, changed: int) -> str:
-    del size, changed  # by which a file is known as unchanged
+    del size, changed  # part of the cache key only
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

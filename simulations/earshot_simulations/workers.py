@@ -1,8 +1,7 @@
 """Worker processes that end with this process.
 
-They are joblib's (loky): fresh interpreters, which need no guard in the main program, and to which
-objects go that only the main program defines. No two users share them, and none of them outlives
-its use.
+They are joblib's (loky): fresh interpreters, which need no guard in the main program and accept
+objects defined in it. They are not shared between users, and end after use.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 from earshot_server.processes.parent import end_with
 
 _AHEAD = 2
-"""Calls under way for each process: one that it runs, and one that waits for it."""
+"""Calls in flight per process: one running, and one waiting."""
 _IDLE_SECONDS = 300
 """Seconds without work after which a process ends."""
 _HAND_OUT_SECONDS = 5
@@ -50,8 +49,8 @@ class Workers:
     def __init__(self, processes: int, threads: int) -> None:
         import joblib
 
-        # By its attributes: a thread that imports a part of joblib while another imports the whole
-        # gets one that is not finished.
+        # By attribute: importing a submodule while another thread imports joblib may yield a
+        # partly initialized module.
         self._pool = joblib.externals.loky.ProcessPoolExecutor(
             processes,
             timeout=_IDLE_SECONDS,
@@ -73,8 +72,8 @@ class Workers:
         return work
 
     def close(self) -> None:
-        """End the processes, whatever they are doing."""
-        # Loky's own thread ends with a traceback if it is about to hand out a call that is no more.
+        """Kill the processes, even while they work."""
+        # Loky's thread fails with a traceback if a call disappears while it is handed out.
         until = time.monotonic() + _HAND_OUT_SECONDS
         while any(not work.running() for work in self._sent.copy()) and time.monotonic() < until:
             time.sleep(0.001)
@@ -94,7 +93,7 @@ def in_parallel(
         function: Function that is called.
         tasks: Arguments of each call.
         processes: Number of processes, as for `usable`; below two, calls run in this process.
-        ordered: Whether results come in the order of the tasks, or as soon as they are there.
+        ordered: Whether results come in the order of the tasks, or as they finish.
 
     Raises:
         BrokenProcessPool: A process died.
@@ -120,7 +119,7 @@ def in_parallel(
 
 
 def spawned(processes: int) -> ProcessPoolExecutor:
-    """Return a pool of the standard library's, whose processes are as the system starts them."""
+    """Return a pool of the standard library with spawned processes, in the default environment."""
     return ProcessPoolExecutor(
         processes,
         mp_context=multiprocessing.get_context("spawn"),
@@ -130,13 +129,13 @@ def spawned(processes: int) -> ProcessPoolExecutor:
 
 
 def own_command(*words: str) -> list[str]:
-    """Return the words that start `earshot` as a process that ends with this one."""
+    """Return the command that starts `earshot` as a process that ends with this one."""
     return [sys.executable, "-c", _OWN_COMMAND, str(os.getpid()), *words]
 
 
 def usable(processes: int) -> int:
-    """Return the number of processes that may work for this one.
+    """Return the number of processes that this one may start.
 
-    A daemonic process, such as one of a `multiprocessing.Pool`, may have none and works alone.
+    A daemonic process, such as one of a `multiprocessing.Pool`, cannot start any and works alone.
     """
     return 1 if multiprocessing.current_process().daemon else processes

@@ -176,7 +176,7 @@ TABLE: dict[str, tuple[Write, str, Found | str]] = {
             ("rain",),
             4,
             {f"rain/{number}.wav" for number in range(4)},
-            "are of one class, rain: whatever is heard would be named rightly, which says nothing",
+            "are of one class, rain, and at least two are needed",
         ),
     ),
     "a railway": (

@@ -21,17 +21,15 @@ def prepare_folder(
     """Make the output folder; refuse one whose files would be overwritten.
 
     Args:
-        folder: Path of the folder, which is made if it does not exist; None where nothing is to be
-            written.
-        writes: Names of the files that will be written, or replaced; all else stays.
-        overwrite: Whether a folder that holds something may be used.
-        resumes: Names of the files that an interrupted run leaves, and from which a later one
-            continues.
-        named: Option that names the folder, as messages begin with it; empty for an argument.
+        folder: Path of the folder, which is made if it does not exist; None to write nothing.
+        writes: Names of the files that will be written or replaced; others stay.
+        overwrite: Whether the folder may have other content.
+        resumes: Names of the files from which an interrupted run continues.
+        named: Option that names the folder, as a prefix of messages; empty for an argument.
 
     Raises:
-        InvalidInputError: The folder holds something already, cannot be made, or nothing can be
-            written there; or there is nothing to overwrite.
+        InvalidInputError: The folder is not empty, cannot be made or is not writable; or
+            `overwrite` is given without a folder.
     """
     if folder is None:
         if overwrite:
@@ -41,7 +39,7 @@ def prepare_folder(
         folder.mkdir(parents=True, exist_ok=True)
         held = sorted(entry.name for entry in folder.iterdir())
         with tempfile.TemporaryFile(dir=folder):
-            pass  # a folder that is there may still refuse files
+            pass  # an existing folder may not be writable
     except (FileExistsError, NotADirectoryError):
         parts = (folder.absolute(), *folder.absolute().parents)
         file = next((part for part in parts if part.exists() and not part.is_dir()), folder)

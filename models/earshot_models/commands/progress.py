@@ -11,15 +11,15 @@ from datetime import timedelta
 from earshot_protocol.progress import Progress
 
 _EVERY = 10.0
-"""Seconds from one line to the next, of work that takes longer, where there is no terminal."""
+"""Seconds between two lines about the same work, without a terminal."""
 
 
 @contextmanager
 def shown() -> Iterator[Progress]:
-    """Show a line per piece of work: what it is, how far it is, how long it took and will take.
+    """Show one line per task: name, progress, elapsed and remaining time.
 
-    Where standard error is not a terminal, as in a log, there are plain lines: one when a piece is
-    done, and one every ten seconds until then.
+    Where standard error is not a terminal, as in a log, print plain lines: one every ten seconds,
+    and one when a task is done.
     """
     from rich import progress as rich
     from rich.console import Console

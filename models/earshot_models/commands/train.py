@@ -63,7 +63,7 @@ def train(
 ) -> None:
     """Train an encoder without labels, and export it for phones.
 
-    An interrupted run continues when it is called in the same way again.
+    Repeat the same command to continue an interrupted run.
 
     Args:
         out: Folder for encoder.tflite, checkpoints and TensorBoard logs.
@@ -74,10 +74,9 @@ def train(
         voice_removed: Take voices out of the sound first.
         teacher: Larger encoder to learn from: a LiteRT or a Keras file.
         teacher_rate: Samples per second that the teacher hears.
-        teacher_tensor: Tensor of the teacher to learn: an index or name in LiteRT, a layer's
-            name in Keras; give it once for each. By default the embedding whose name says
-            so.
-        lessons: Seconds of sound that the teacher is asked about.
+        teacher_tensor: Tensor of the teacher to learn: an index or name in LiteRT, a layer's name
+            in Keras; give it once for each. By default the one named as an embedding.
+        lessons: Seconds of sound that the teacher embeds.
         objective: Objective: nt-xent, momentum or bilinear without a teacher; distillation with
             one.
         rate: Samples per second that phones hear: 8000 or 16000.
@@ -90,8 +89,8 @@ def train(
         hold_out_fold: Fold, as the data sets define them, that is left out.
         hold_out_group: Speaker or location that is left out.
         seed: Seed of the training.
-        name: Name of the encoder, by which phases and phones know it.
-        cache: Folder that keeps decoded sound and the teacher's output for later.
+        name: Name by which phases and phones refer to the encoder.
+        cache: Folder for decoded sound and the teacher's output, reused by later runs.
         overwrite: Replace the encoder files where --out has them.
         as_json: Print the results as JSON, and nothing else.
     """

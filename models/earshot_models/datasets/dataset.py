@@ -1,4 +1,4 @@
-"""Common parts of all data sets: clips, their labels, and the groups that stay together."""
+"""Common parts of all data sets: clips, labels, and groups that splits keep together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SORTED = (
 
 
 class DatasetError(InvalidInputError):
-    """A folder that does not hold the wanted data set; the message says what is missing."""
+    """A folder does not hold the expected data set; the message names what is missing."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Clip:
         return visible(f"{self.path.parent.name}/{self.path.name}")
 
     def __post_init__(self) -> None:
-        # Names of folders, which may be any bytes; those of clips go into pages and files.
+        # Folder names may hold any bytes, and end up in pages and files.
         if self.label is not None:
             object.__setattr__(self, "label", visible(self.label))
         object.__setattr__(self, "group", visible(self.group))
@@ -71,7 +71,7 @@ class Unheard:
 
     Attributes:
         name: Path of the file within the folder.
-        label: Class that it would have, or None.
+        label: Class that it would belong to, or None.
         reason: Reason in a few words, which complete "the file is".
     """
 
@@ -113,20 +113,19 @@ class Dataset:
         layout: str,
         unheard: Iterable[Unheard] = (),
     ) -> Dataset:
-        """Return a data set of the clips whose files exist in a folder and are of a kind we read.
+        """Return a data set of the clips whose files exist in a folder and have a known suffix.
 
-        Clips beside the folder, where only a part of a data set was named, are left out.
+        Clips outside the folder, if it is a part of a data set, are left out.
 
         Args:
             name: Name of the data set.
-            clips: Clips by the names that a table gives their files, or that these have.
-            folder: Folder that was named.
-            layout: Layout that was expected.
-            unheard: Files that are left out for other reasons than their kind.
+            clips: All listed clips, whether or not their files exist.
+            folder: Folder of the data set, or of a part of it.
+            layout: Expected layout, for error messages.
+            unheard: Files left out for other reasons than their kind.
 
         Raises:
-            DatasetError: There are no such clips, or no such folder; the message says what is
-                expected.
+            DatasetError: There are no such clips, or no such folder.
         """
         check_folder(folder, layout)
         inside = _absolute(folder)
@@ -197,8 +196,7 @@ class Dataset:
         """Check that every clip has one class, of at least two.
 
         Raises:
-            DatasetError: The clips have no class, or all the same; the message says what would be
-                right.
+            DatasetError: Clips have no class, or all have the same one.
         """
         bare = [clip for clip in self.clips if clip.label is None]
         if bare:
@@ -211,8 +209,8 @@ class Dataset:
             )
         if len(self.labels) < 2:
             raise DatasetError(
-                f"all clips of {self.name} are of one class, {self.labels[0]}: whatever is heard "
-                f"would be named rightly, which says nothing; {_SORTED}"
+                f"all clips of {self.name} are of one class, {self.labels[0]}, and at least two "
+                f"are needed: {_SORTED}"
             )
 
     def where(self, wanted: Callable[[Clip], bool]) -> Dataset:
@@ -228,7 +226,7 @@ class Dataset:
 
 
 def check_folder(folder: Path, layout: str) -> None:
-    """Raise a DatasetError that says what is expected if there is no such folder."""
+    """Raise a DatasetError that names the expected layout if there is no such folder."""
     if folder.is_file():
         raise DatasetError(f"{folder} is a file; expected {layout}")
     if not folder.is_dir():
@@ -255,7 +253,7 @@ def holder(folder: Path, name: str) -> Path | None:
 
 
 def root_of(folder: Path, name: str, table: str) -> Path:
-    """Return the folder of a data set that a folder is, or is a part of.
+    """Return the root of the data set that a folder is, or is a part of.
 
     Raises:
         DatasetError: Neither it nor one of the two above it holds the table of classes.
@@ -273,7 +271,7 @@ def root_of(folder: Path, name: str, table: str) -> Path:
 def sound_files(
     folder: Path, pattern: str = "*", suffixes: Collection[str] = SUFFIXES
 ) -> Iterator[Path]:
-    """Yield the audio files of a folder by name, without what is hidden.
+    """Yield the audio files of a folder by name, except hidden ones.
 
     Args:
         folder: Folder to search.
@@ -287,7 +285,7 @@ def sound_files(
 
 
 def _absolute(path: Path) -> Path:
-    """Return a path from the root, whatever links it goes through."""
+    """Return an absolute path without resolving links."""
     return Path(os.path.abspath(path))
 
 
@@ -299,7 +297,7 @@ _NO_CLASS = re.compile(rf"(\w+\.)?(({_PART})[-_ ]?)+\d*", re.IGNORECASE)
 
 
 def refuse_parts(clips: Iterable[Clip], folder: Path, layout: str) -> None:
-    """Refuse folders that are parts of a data set, and not classes.
+    """Refuse folders named as parts of a data set, such as train, instead of as classes.
 
     Raises:
         DatasetError: All folders of clips have such names.

@@ -1,4 +1,4 @@
-"""Sound in a folder of one's own: one sub-folder per class, with audio files in it."""
+"""Sound in an unpublished folder: one sub-folder of audio files per class."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def load(folder: Path) -> Dataset:
 
     Raises:
         DatasetError: There is no such folder, it holds no sound where it is expected, or its
-            folders are parts of a data set and no classes.
+            folders are named as parts of a data set.
     """
     clips = [
         Clip(path, path.parent.name, _group(path))

@@ -19,7 +19,7 @@ def load(folder: Path) -> Dataset:
     """List the clips, also of one half alone if the tables lie beside it.
 
     The attribute `labels` of a clip has all its classes, ancestors included. They are its label
-    only if no clip has several. The group is who uploaded it, if FSD50K.metadata/ tells, and
+    only if no clip has several. The group is the uploader, if FSD50K.metadata/ is there, and
     otherwise the clip.
 
     Raises:

@@ -14,7 +14,7 @@ LAYOUT = "GENRE/GENRE.NUMBER.wav (or .au), in the folder, genres/ or genres_orig
 def load(folder: Path) -> Dataset:
     """List the tracks.
 
-    Each has a group of its own: the data set does not say which tracks share an artist.
+    Each is its own group: the data set does not record artists.
 
     Raises:
         DatasetError: A file has another name, or there is no file.

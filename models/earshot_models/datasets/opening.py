@@ -57,7 +57,7 @@ _NAMES = (
     ("fma", fma.NAME, "[0-9][0-9][0-9]/*"),
     ("fma", fma.NAME, "fma_*/[0-9][0-9][0-9]/*"),
 )
-"""Kinds by the names of all files in some places; there may be no others."""
+"""Kinds by a pattern that all file names in a place must match."""
 
 
 def open_dataset(path: str | os.PathLike[str], kind: str | None = None) -> Dataset:
@@ -69,7 +69,7 @@ def open_dataset(path: str | os.PathLike[str], kind: str | None = None) -> Datas
 
     Raises:
         InvalidParametersError: There is no such kind.
-        DatasetError: The folder is not what its loader expects; the message says what is missing.
+        DatasetError: The folder does not have the layout of its kind.
     """
     path = Path(path)
     if kind is None:

@@ -33,6 +33,6 @@ def load(folder: Path) -> Dataset:
 
 
 def sound_folder(folder: Path) -> Path:
-    """Return where in the data set's folder the sound would lie."""
+    """Return the sub-folder `recordings` if it exists, otherwise the folder itself."""
     inside = folder / "recordings"
     return inside if inside.is_dir() else folder

@@ -38,8 +38,8 @@ _SPLITS = {"fold1_train.csv": "train", "fold1_evaluate.csv": "test"}
 def load(folder: Path) -> Dataset:
     """List the clips, with the attributes city, location, segment and device.
 
-    The group of a clip is its location in its city. Clips that the official set-up trains on or
-    evaluates with have that `split`. Without meta.csv, names say the same.
+    The group of a clip is its location in its city. Clips of the official training and evaluation
+    sets have that `split`. Without meta.csv, labels are read from file names.
 
     Raises:
         DatasetError: A file, a column or all sound is missing, or a name has another form.
@@ -51,7 +51,7 @@ def load(folder: Path) -> Dataset:
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file begins as the data set's table does."""
+    """Return whether a file has the header of the data set's table."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             return "scene_label" in file.readline().split("\t")
@@ -88,7 +88,7 @@ def _clip(path: Path) -> Clip:
 
 
 def _splits(folder: Path) -> dict[str, str]:
-    """Return the official set-up, if it was unpacked too."""
+    """Return the split of each file name in the official set-up, if it was unpacked too."""
     return {
         row["filename"]: split
         for name, split in _SPLITS.items()

@@ -31,7 +31,7 @@ class Waveforms:
     Attributes:
         samples: Samples of all clips, float32 (all samples,), mapped from disk if cached.
         ends: End of each clip, int64 (clips,), in samples.
-        unreadable: Error in each clip's file, or an empty text; a clip with an error has no
+        unreadable: Error of each clip's file, or an empty string; a clip with an error has no
             samples.
     """
 
@@ -61,7 +61,7 @@ class Waveforms:
 
 
 def readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
-    """Return a data set without the files that have an error, one text for each clip.
+    """Return a data set without its unreadable files, given the error of each or an empty string.
 
     Raises:
         InvalidInputError: No file is left, or none of a class; the message names the first.
@@ -128,7 +128,7 @@ def _key(clips: Sequence[Clip], rate: int) -> str:
         try:
             status = clip.path.stat()
             changed = f"\0{status.st_size}\0{status.st_mtime_ns}\n"
-        except OSError:  # it cannot be read either, and then nothing is kept
+        except OSError:  # an unreadable file is not cached anyway
             changed = "\n"
         digest.update(os.fsencode(clip.path.resolve()) + changed.encode())
     return digest.hexdigest()[:32]

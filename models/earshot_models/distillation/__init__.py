@@ -1,1 +1,1 @@
-"""Distillation from a larger encoder: it needs no labels, and the teacher is not shipped."""
+"""Distillation from a larger encoder, without labels; only the student is shipped."""

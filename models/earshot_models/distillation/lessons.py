@@ -25,8 +25,7 @@ CHANCES = ("changed", "coloured", "backwards", "mixed")
 class Variation:
     """Variation of a few hours of sound into any number of lessons.
 
-    A teacher can be asked about anything, so its output for a mixture is as true as for a
-    recording.
+    A teacher's output is a valid target for any sound, mixtures included.
 
     Attributes:
         changed: Chance of another speed.
@@ -62,7 +61,7 @@ class Lessons:
     Attributes:
         count: Number of lessons.
         rate: Samples per second of all pools.
-        identity: Digest of the sound, the variation and the seed, which identifies these lessons.
+        identity: Digest of the sound, the variation, the count and the seed.
     """
 
     def __init__(
@@ -139,8 +138,8 @@ class Lessons:
 class TaughtBatches:
     """Batches for a student: a second as a phone hears it, and the teacher's output for it.
 
-    Only the student hears the room, the pocket and the noise: its output must not depend on them.
-    Each batch follows from the seed and its number alone, so any can be drawn again.
+    Only the student hears the room, the pocket and the noise, so that it learns to ignore them.
+    Each batch depends on the seed and its number alone.
     """
 
     def __init__(
@@ -152,7 +151,7 @@ class TaughtBatches:
         seed: int,
         rate: int,
     ) -> None:
-        """Put lessons and targets together.
+        """Combine lessons and targets.
 
         Args:
             lessons: Lessons to hear.
@@ -201,7 +200,7 @@ def _window(
 ) -> tuple[int, NDArray[np.float32]]:
     """Return the index of a sound, and a window of it.
 
-    The window becomes a second when it is heard faster or slower.
+    Played faster or slower by `octaves`, the window lasts a second.
     """
     length = augment.resampled(pool.rate, octaves)
     index = int(generator.integers(len(pool.sounds)))

@@ -32,11 +32,11 @@ _LEVELS = 0.02, 0.2
 _SAID, _ABOUT = "said.npy", "about.json"
 
 _PRINCIPAL = 20_000
-"""Lessons from which the principal components of a teacher's output are found."""
+"""Lessons from which the principal components of a teacher's output are computed."""
 
 
 class TargetsError(InvalidInputError):
-    """Cached targets that are damaged, or not of these lessons and this teacher."""
+    """Cached targets are damaged, or belong to other lessons or another teacher."""
 
 
 def ask(
@@ -49,9 +49,8 @@ def ask(
 
     Args:
         lessons: Lessons at the teacher's rate.
-        teacher: Teacher to ask.
-        cache: Folder for the teacher's output, in a folder for each teacher and set of lessons;
-            nothing is kept if None.
+        teacher: Teacher.
+        cache: Folder with a sub-folder for each teacher and set of lessons; None to cache nothing.
         progress: Callback after each block.
 
     Returns:
@@ -104,7 +103,7 @@ def principal(
 ) -> NDArray[np.float32]:
     """Return a smaller student's targets: the teacher's leading principal coordinates.
 
-    Each part read from the teacher is treated by itself: rows are brought to unit length and
+    Each part read from the teacher is treated independently: rows are brought to unit length and
     rotated, each coordinate is divided by its eigenvalue to the `power` (so that the first ones do
     not dominate), and rows are brought to unit length again.
 
@@ -112,7 +111,7 @@ def principal(
         said: Teacher's output, (lessons, all lengths), for more lessons than `dimensions`.
         lengths: Lengths of the parts.
         dimensions: Dimensions to keep of each part, at most its length.
-        power: Exponent of the eigenvalues: 0 keeps the variances, 0.5 makes them alike.
+        power: Exponent of the eigenvalues: 0 keeps the variances, 0.5 equalizes them.
 
     Returns:
         float32 (lessons, parts × dimensions), unit rows of parts of one length.

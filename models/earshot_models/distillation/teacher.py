@@ -34,7 +34,7 @@ _Tensor = TypeVar("_Tensor")
 
 
 class TeacherError(InvalidInputError):
-    """A file that cannot teach: of another format, rate or shape; the message says what can."""
+    """A file cannot be a teacher, by its format, rate or shape; the message says what can."""
 
 
 class TeacherEncoder(Protocol):
@@ -42,7 +42,7 @@ class TeacherEncoder(Protocol):
 
     Attributes:
         rate: Samples per second that the encoder hears.
-        window: Samples that the encoder hears at once, half a second to a second.
+        window: Samples of one input, half a second to a second.
         lengths: Lengths of the parts that are read from the encoder, one or more, each at least
             128.
         identity: Digest that identifies the encoder's output.
@@ -62,9 +62,9 @@ class TeacherEncoder(Protocol):
 def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> TeacherEncoder:
     """Open a LiteRT (`.tflite`) or Keras (`.keras`) file.
 
-    A tensor of shape (1, numbers) is read unchanged. From one of shape
-    (1, time, frequency, channels), which lies deeper, the maximum of each number over time is read:
-    it matters which sound was heard, and at which pitch, but not when.
+    A tensor of shape (1, numbers) is read unchanged. One of an earlier layer, of shape (1, time,
+    frequency, channels), is read as its maximum over time: targets depend on the sound and its
+    pitch, but not on when it was heard.
 
     Args:
         path: File of a model that takes one window of samples, (window,) or (batch, window).
@@ -74,7 +74,7 @@ def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> T
 
     Raises:
         TeacherError: There is no such file, it has another format, or its model has another shape.
-        InvalidParametersError: The rate is below the phones', or beyond any sound's.
+        InvalidParametersError: The rate is below that of phones, or too high.
     """
     whole("the teacher's rate", rate, SAMPLE_RATE, RATES[1])
     if path.suffix not in (_LITE_RT, _KERAS):
@@ -116,7 +116,7 @@ class LiteRtTeacher(TeacherEncoder):
             with warnings.catch_warnings():
                 # LiteRT warns about the memory for all tensors, which is little for a teacher.
                 warnings.simplefilter("ignore", UserWarning)
-                # Delegates are faster, and leave garbage in tensors that only they need.
+                # Delegates are faster, but leave garbage in their intermediate tensors.
                 self._interpreter: Any = Interpreter(
                     model_content=data,
                     num_threads=1,

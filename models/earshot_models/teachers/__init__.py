@@ -1,1 +1,1 @@
-"""Teachers that vote on samples nobody has labelled, and students that learn from the answers."""
+"""Teachers that vote on unlabelled samples, and students that learn from the answers."""

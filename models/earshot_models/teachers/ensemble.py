@@ -1,7 +1,7 @@
-"""An ensemble in a folder: one model per file, trained one after another, and their votes.
+"""An ensemble in a folder: one model per file, and their votes.
 
 `ensemble.json` lists classes and files with digests of each model and of its training data, so an
-interrupted training continues, and a folder of other data or other classes is recognized.
+interrupted training continues, and a folder of other data or other classes is refused.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from earshot_protocol.files import replace_file, replacement
 from earshot_protocol.progress import Progress
 
 LIST = "ensemble.json"
-"""Name of the file that lists a folder's content."""
+"""Name of the file that lists the ensemble."""
 
 
 class EnsembleError(InvalidInputError):
-    """A folder that does not hold an ensemble, or holds a damaged one."""
+    """The folder holds no ensemble, or a damaged one."""
 
 
 class OtherClassesError(EnsembleError):
-    """Models whose class list is not the wanted one."""
+    """The models have another class list."""
 
 
 class OtherEnsembleError(EnsembleError):
-    """Models that learned from other samples, or another number of models."""
+    """The models were trained on other samples, or there are more than expected."""
 
 
 def train(
@@ -46,14 +46,14 @@ def train(
     classes: Sequence[str],
     progress: Progress,
 ) -> None:
-    """Train a teacher on each part, and keep it; existing ones remain.
+    """Train a teacher on each part, and save it; existing teachers are kept.
 
     Args:
         folder: Folder of the ensemble; made if it does not exist.
-        make: Function that returns an untrained model for the teacher of a number.
+        make: Function that returns an untrained model, given the number of the teacher.
         samples: Samples, (samples, …).
-        labels: Class of each sample, (samples,), as a place in `classes`.
-        parts: Places of the samples that each teacher learns from; see `partitions`.
+        labels: Class of each sample, (samples,), as an index into `classes`.
+        parts: Indices of the samples of each teacher; see `partitions`.
         classes: Names of the classes, at least two.
         progress: Callback for the number of trained teachers.
 
@@ -109,8 +109,8 @@ def votes(
 ) -> NDArray[np.int64]:
     """Return the answer of each teacher of a folder, int64 (teachers, samples).
 
-    Each file must be the one that was written when its teacher was trained. That detects damage,
-    not malice: see `teacher` for whose folders to open.
+    Each file must have the digest recorded at training. That detects damage, not malice: open only
+    ensembles that you trained yourself (see `teacher`).
 
     Raises:
         OtherClassesError: The teachers name other classes than these, or in another order.

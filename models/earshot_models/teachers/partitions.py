@@ -1,8 +1,7 @@
 """Division of records among teachers: disjoint parts that split no source.
 
-Everything from one owner, place or recording must go to one teacher, or else it can turn as many
-ballots as teachers have met it: t of them for something that was given to t teachers (upsampling,
-section 5.2 of Mühl (2021)).
+All records of one owner, place or recording must go to one teacher: a source given to t teachers
+can change t ballots (upsampling, section 5.2 of Mühl (2021)).
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ def partitions(
     teacher with the fewest records.
 
     Args:
-        sources: Source of each record, (records,); all different if each record is on its own.
-        teachers: Number of parts, none of which stays empty.
+        sources: Source of each record, (records,); all different if records are unrelated.
+        teachers: Number of parts, none of them empty.
         generator: Source of the order.
 
     Returns:
-        Places of each teacher's records, ascending.
+        Indices of each teacher's records, ascending.
 
     Raises:
         InvalidParametersError: There is no teacher, or there are more teachers than sources.
@@ -48,7 +47,7 @@ def partitions(
     order = generator.permutation(len(sizes))
     order = order[np.argsort(-sizes[order], kind="stable")]
     if sizes.max() == sizes.min():
-        # Taking turns gives the same result as the queue below.
+        # Same result as the queue of `_shared_out`, but faster.
         teacher_of = np.empty(len(sizes), np.int64)
         teacher_of[order] = np.arange(len(sizes)) % teachers
     else:
@@ -57,7 +56,7 @@ def partitions(
 
 
 def _numbered(sources: NDArray[np.integer]) -> tuple[Places, Places]:
-    """Return the place of each record's source among all, and each source's number of records."""
+    """Return the index of each record's source, and the number of records of each source."""
     given = np.asarray(sources)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise InvalidInputError("sources: must be a vector of whole numbers, one for each record")

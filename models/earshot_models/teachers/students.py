@@ -1,6 +1,6 @@
-"""Students, which learn from the answers of an ensemble and from samples nobody answered.
+"""Students that learn from the answers of an ensemble and from unanswered samples.
 
-Answers are published already, so nothing a student does with them costs any teacher more.
+Answers are already published, so training on them has no further privacy cost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
 NONE = -1
-"""Value in place of a class if the ensemble did not answer."""
+"""Value of a sample that the ensemble did not answer."""
 
 
 def supervised(
@@ -53,7 +53,7 @@ def pseudo_labelled(
         samples: Samples, (samples, …).
         answers: Class numbers, (samples,), `NONE` where there is no answer.
         classes: Names of the classes.
-        confidence: Probability from which the student believes its own answer, below 1.
+        confidence: Probability from which the student's own answer becomes a label, below 1.
 
     Raises:
         InvalidInputError: Nothing was answered, answers are not classes, or the learner gives no

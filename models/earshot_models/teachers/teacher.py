@@ -1,8 +1,8 @@
-"""A teacher, which names the class of a sample, however it was trained, and its file.
+"""A teacher, which classifies samples, and its file.
 
-Keras models are kept as `.keras` and opened in safe mode, which runs no code of the file. Others,
-above all scikit-learn's, are kept by joblib, whose files run code of whoever wrote them: open only
-ensembles that you trained yourself.
+Keras models are saved as `.keras` and opened in safe mode, which runs no code from the file.
+Others, such as scikit-learn's, are saved by joblib, and opening such a file can run arbitrary code:
+open only ensembles that you trained yourself.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Learner(Protocol):
 
 @dataclass(frozen=True)
 class Teacher:
-    """A trained model and the classes that its numbers stand for.
+    """A trained model and the names of its classes.
 
     Attributes:
         classes: Names of the classes, at least two.
-        model: Model trained on class numbers that are places in `classes`.
+        model: Model trained on indices into `classes`.
     """
 
     classes: tuple[str, ...]
@@ -47,7 +47,7 @@ class Teacher:
         """Return the class number of each sample, int64 (samples,); −1, no vote, as in `named`.
 
         Raises:
-            InvalidInputError: The model answers with other numbers, or for other classes.
+            InvalidInputError: The output has another type or shape, or another range.
         """
         said = np.asarray(_predicted(self.model, samples))
         if said.shape == (len(samples), len(self.classes)):
@@ -65,8 +65,7 @@ class Teacher:
 def named(scores: NDArray[np.floating]) -> NDArray[np.int64]:
     """Return the class with the largest score; −1, no vote, where a score is not finite.
 
-    A teacher's fate depends on its samples alone: it may cost its own vote, and must not end what
-    all teachers publish.
+    One teacher with scores that are not finite loses its vote; it must not stop the ensemble.
 
     Args:
         scores: Scores, (samples, classes).
@@ -84,12 +83,12 @@ def trained(
     labels: NDArray[np.integer],
     classes: Sequence[str],
 ) -> Teacher:
-    """Train a teacher on these samples; it never names classes that it never met.
+    """Train a teacher on these samples; classes without samples are allowed.
 
     Args:
-        learner: Untrained model; it becomes the teacher's model.
+        learner: Untrained model; trained in place.
         samples: Samples, (samples, …).
-        labels: Class of each sample, (samples,), as a place in `classes`.
+        labels: Class of each sample, (samples,), as an index into `classes`.
         classes: Names of the classes, at least two.
 
     Raises:
@@ -110,7 +109,7 @@ def trained(
 
 
 def suffix(learner: Learner) -> str:
-    """Return the suffix of the file that keeps such a model."""
+    """Return the suffix of this model's file."""
     return KERAS if _is_keras(learner) else JOBLIB
 
 
@@ -126,7 +125,7 @@ def save(teacher: Teacher, path: Path) -> None:
 
 
 def load(path: Path, classes: Sequence[str]) -> Teacher:
-    """Read a model; a file of joblib runs code of whoever wrote it.
+    """Read a model; a joblib file can run arbitrary code.
 
     Raises:
         InvalidInputError: The model cannot be read.
@@ -135,7 +134,7 @@ def load(path: Path, classes: Sequence[str]) -> Teacher:
     if path.suffix == KERAS:
         import keras
 
-        reader = keras.saving.load_model  # in safe mode, unless told otherwise
+        reader = keras.saving.load_model  # in safe mode by default
     else:
         import joblib
 
@@ -147,7 +146,7 @@ def load(path: Path, classes: Sequence[str]) -> Teacher:
 
 
 def _is_keras(learner: Learner) -> bool:
-    # Do not import Keras for those who have none of its models.
+    # Without importing Keras, which is slow and may be missing.
     return any(kind.__module__.startswith("keras.") for kind in type(learner).__mro__)
 
 

@@ -1,1 +1,1 @@
-"""Private votes of ensembles: rules, what they cost, who counts, and students of the answers."""
+"""Private votes of ensembles: rules, their costs, tallies, and students of the answers."""

@@ -17,9 +17,10 @@ from earshot_protocol.randomness import RandomBytes
 
 @dataclass(frozen=True)
 class ConfidentCheck:
-    """Test that agreement + N(0, σ_T²) ≥ T, else there is no answer (Papernot et al., ICLR 2018).
+    """Check that agreement + N(0, σ_T²) ≥ T; a query that fails has no answer.
 
-    Its noise is fresh: none of it is in the answer. Check and answer are both paid for.
+    From Papernot et al. (ICLR 2018). Its noise is independent of that of the answer, and both are
+    paid for.
 
     Attributes:
         threshold: Threshold of the agreement, T, in votes.

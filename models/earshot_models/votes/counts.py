@@ -1,4 +1,4 @@
-"""Tables of teachers' votes that a curator holds: counted, and checked before they are used."""
+"""Tables of teachers' votes that a curator holds: counting and validation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.voting.teacher_ballots import NONE
 
 _ROUNDING = 1e-3
-"""Largest error of the sum of a student's scores: float32 over some thousand classes."""
+"""Tolerance of the sum of a student's scores: float32 over some thousand classes."""
 
 
 def vote_counts(predictions: Whole, weights: Whole, classes: int) -> Whole:
-    """Return the weight that each class has, int64 (queries, classes).
+    """Return the total weight of the votes for each class, int64 (queries, classes).
 
     Args:
         predictions: Class that each teacher names, `NONE` abstaining, (teachers, queries).
@@ -30,7 +30,7 @@ def vote_counts(predictions: Whole, weights: Whole, classes: int) -> Whole:
 
 
 def checked_votes(votes: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:
-    """Return teachers' votes, weighted or not, as float64.
+    """Validate teachers' votes, weighted or not, and return them as float64.
 
     Args:
         votes: Votes of each class, (queries, classes).
@@ -48,7 +48,7 @@ def checked_votes(votes: npt.NDArray[np.number]) -> npt.NDArray[np.float64]:
 
 
 def checked_counts(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[np.int64]:
-    """Return votes of an ensemble whose teachers vote once each on every query, as int64.
+    """Validate votes of teachers who vote once each on every query, and return them as int64.
 
     Args:
         votes: Votes of each class, (queries, classes).
@@ -76,7 +76,7 @@ def checked_counts(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[
 def checked_scores(
     scores: npt.NDArray[np.number], shape: tuple[int, int]
 ) -> npt.NDArray[np.float64]:
-    """Return how probable a student finds each class, as float64.
+    """Validate a student's class probabilities, and return them as float64.
 
     Args:
         scores: Scores (queries, classes), each from 0 to 1, adding up to 1 for each query.
@@ -97,7 +97,7 @@ def checked_scores(
 
 
 def checked_label_votes(votes: npt.NDArray[np.number], teachers: int) -> npt.NDArray[np.float64]:
-    """Return votes that labels get from an ensemble, as float64.
+    """Validate an ensemble's votes for labels, and return them as float64.
 
     Args:
         votes: Votes (queries, labels), each from 0 to the number of teachers.

@@ -19,7 +19,7 @@ from earshot_protocol.voting.teacher_ballots import NONE
 
 @dataclass(frozen=True)
 class PollForm:
-    """Form of a query and of its answers, as a rule needs it.
+    """Shape of a query and of its answers.
 
     Attributes:
         classes: Number of classes (m), of which one wins, or of labels (k), of which any may.
@@ -40,8 +40,8 @@ class Electorate:
         predictions: Classes, `NONE` abstaining, integers (teachers, queries); or zeros and ones
             (teachers, queries, labels), or steps of a vote, from 0 to `steps`.
         classes: Number of classes (m) or labels (k).
-        dealt: Whether a file had counts alone, so that nobody knows who cast which vote. They were
-            then dealt out to the teachers, which changes no sum.
+        dealt: Whether only counts are known. Votes were then assigned to teachers arbitrarily, with
+            the same sums.
         steps: Steps of a whole vote where teachers answered with probabilities; 1 for zeros and
             ones.
     """
@@ -86,9 +86,9 @@ def electorate(
             or the number of teachers that gave each label (queries, labels).
         several: Whether any number of labels may win.
         teachers: Number of teachers; by default, for counts of classes, the first query's sum.
-        classes: Number of classes, which says that the array has classes and no counts.
-        fractions: Whether a teacher may give a label a part of a vote, its probability, from 0 to 1
-            (teachers, queries, labels); kept to the nearest of `STEPS` steps.
+        classes: Number of classes; if given, the array holds classes instead of counts.
+        fractions: Whether a teacher may give labels probabilities from 0 to 1 (teachers, queries,
+            labels), rounded to `STEPS` steps.
 
     Raises:
         InvalidInputError: The array has another shape or other numbers, or counts do not add up to
@@ -147,7 +147,7 @@ def _probable(array: npt.NDArray[np.generic]) -> Electorate:
 
 
 def _of(teachers: int | None, found: Electorate) -> Electorate:
-    """Return the answers, if they are those of all teachers."""
+    """Return the answers after a check of the number of teachers."""
     if teachers is not None and found.teachers != teachers:
         raise InvalidInputError(
             f"votes of {found.teachers} teachers, where --teachers says {teachers}"
@@ -177,7 +177,7 @@ def load(path: str | os.PathLike[str]) -> npt.NDArray[Any]:
 
 
 def _dealt(counts: Whole) -> Whole:
-    """Return a class for every teacher that gives these counts, int16 (teachers, queries)."""
+    """Assign a class to every teacher so that these are the counts, int16 (teachers, queries)."""
     until = counts.cumsum(axis=1)
     teachers = int(until[0, -1])
     dealt = np.zeros((teachers, len(counts)), dtype=np.int16)

@@ -1,4 +1,4 @@
-"""Example votes: teachers that learned from a few synthetic records each."""
+"""Example votes of teachers trained on a few synthetic records each."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DIMENSIONS = 16
 
 @dataclass(frozen=True)
 class ExampleVotes:
-    """Votes of teachers on samples whose classes are known, because they were drawn.
+    """Votes of teachers on synthetic samples of known classes.
 
     Attributes:
         votes: Class that each teacher names, int8 (teachers, queries).
-        samples: Samples that they name, float32 (queries, dimensions).
+        samples: Samples, float32 (queries, dimensions).
         truth: Class of each sample, int8 (queries,).
     """
 
@@ -48,10 +48,10 @@ class ExampleVotes:
 
 
 def draw(seed: int) -> ExampleVotes:
-    """Draw classes as normal clouds, and teachers who name the nearest mean of their own records.
+    """Draw normally distributed classes, and teachers that are nearest-mean classifiers.
 
     Args:
-        seed: Seed of everything.
+        seed: Seed.
     """
     generator = np.random.default_rng(seed)
     means = generator.normal(size=(CLASSES, _DIMENSIONS))
@@ -66,7 +66,7 @@ def draw(seed: int) -> ExampleVotes:
 
 
 def write(seed: int, folder: Path) -> list[Path]:
-    """Write votes, samples, truth and the commands to try, each whole or not at all."""
+    """Write votes, samples, truth and a README of commands, each file atomically."""
     drawn = draw(seed)
     for name, array in ((VOTES, drawn.votes), (SAMPLES, drawn.samples), (TRUTH, drawn.truth)):
         content = io.BytesIO()

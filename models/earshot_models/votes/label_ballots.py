@@ -21,14 +21,14 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import MOST_CLASSES, NONE, bits, one_hot
 
 CLIPPED_VOTE = 2**10
-"""Steps of a whole vote where ballots are clipped to fractions of one."""
+"""Steps of a whole vote on clipped ballots."""
 MOST_LABELS = 2**10
 """Most labels in a query that may have several winners."""
 
 
 @dataclass(frozen=True)
 class Approval:
-    """A vote for each of the labels that a teacher finds, however many there are.
+    """A vote for each label that a teacher finds.
 
     Attributes:
         labels: Number of labels, k.
@@ -64,7 +64,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Clipped:
-    """Votes for labels, all made smaller where there are many: τ voting.
+    """Votes for labels, scaled down to a maximal length: τ voting.
 
     v = b · min(1, τ / ‖b‖) in whole steps, rounded down; its length is computed from these steps
     (in L2 by Dziedzic et al., PoPETs 2023, Definition 7; in L1 by Zhu et al., CVPR 2020).
@@ -119,14 +119,14 @@ class Clipped:
         return self._farthest(unit, 1)
 
     def l2(self, unit: Unit) -> float:
-        """Return the L2 distance: at most √2 τ, less if there is no room for two such ballots."""
+        """Return the L2 distance: at most √2 τ, less if two such ballots cannot be disjoint."""
         return math.sqrt(self._farthest(unit, 2))
 
     def _farthest(self, unit: Unit, power: int) -> float:
         """Return the largest Σ |v − v'|^power of two ballots, one of them zeros in the phone unit.
 
-        Two ballots are the farther apart the fewer labels they share: one more shared takes e + e'
-        away and adds |e − e'|, or their squares.
+        Ballots are farthest apart with the fewest shared labels: one more shared label replaces e +
+        e' by |e − e'|, or their squares.
         """
         ones = np.arange(self.labels + 1)
         each = self.steps.astype(np.float64)
@@ -145,10 +145,10 @@ class Clipped:
 
 @dataclass(frozen=True)
 class Subset:
-    """One vote for the whole set of labels that a teacher finds: powerset voting.
+    """One vote for the set of labels that a teacher finds: powerset voting.
 
-    Sets are numbered by size, then by their members; a set of more than `most` labels has no number
-    and its teacher abstains (Dziedzic et al., PoPETs 2023, Definition 8).
+    Sets are numbered by size, then by members; with a set of more than `most` labels a teacher
+    abstains (Dziedzic et al., PoPETs 2023, Definition 8).
 
     Attributes:
         labels: Number of labels, k.
@@ -217,7 +217,7 @@ class Subset:
 
 @functools.lru_cache(maxsize=16)
 def _ranks(labels: int, most: int) -> tuple[Whole, Whole]:
-    """Return how many sets are smaller than each size, and C(place, j), which number its sets.
+    """Return the number of sets below each size, and C(place, j).
 
     A set of places c₁ < … < c_s is number Σ C(c_j, j) among those of its size: the combinatorial
     number system.

@@ -1,8 +1,8 @@
 """Ballots of a teacher's outputs on every label, in whole steps; only the largest outputs count.
 
-Against a threshold a teacher need not say yes or no: its probabilities add up as well as votes do
-(Muschiol 2021, Definition 10). A sum of whole numbers takes them in steps; and so that one teacher
-moves few labels, all of its outputs except the v largest are zeros.
+With thresholds, a teacher may vote with probabilities instead of zeros and ones (Muschiol 2021,
+Definition 10). Secure sums add whole numbers, so probabilities are rounded to steps; to limit the
+labels that one teacher changes, all outputs except the v largest are set to zero.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STEPS = 2**8
 
 @dataclass(frozen=True)
 class Outputs:
-    """A vote, or a part of one, for each of the v labels that a teacher finds likeliest.
+    """A vote, or a part of one, for each of the v labels with a teacher's largest outputs.
 
     Attributes:
         labels: Number of labels, k.
@@ -62,7 +62,7 @@ class Outputs:
         return float(self._changed(unit) * self.vote)
 
     def l2(self, unit: Unit) -> float:
-        """Return the L2 distance: all outputs of two ballots change, by a vote each."""
+        """Return the L2 distance: every counted output changes by at most one vote."""
         return math.sqrt(self._changed(unit)) * self.vote
 
     def _changed(self, unit: Unit) -> int:
@@ -76,7 +76,7 @@ class Outputs:
             answers: Outputs in steps, 0 to `vote`, integers (…, labels).
 
         Raises:
-            InvalidInputError: There are other numbers, or a ballot is longer than is paid for.
+            InvalidInputError: Outputs are out of range, or a ballot exceeds its accounted length.
         """
         steps = integers("answers", answers)
         if steps.ndim == 0 or steps.shape[-1] != self.labels:
@@ -95,7 +95,7 @@ class Outputs:
         return steps
 
     def check(self, ballots: Whole) -> None:
-        """Check that ballots are no longer than their cost says: Σ entry² ≤ v · vote².
+        """Check that ballots do not exceed their accounted length: Σ entry² ≤ v · vote².
 
         Raises:
             InvalidInputError: A ballot is longer.

@@ -30,8 +30,8 @@ class Student:
         means: Means of the features.
         scales: Standard deviations of the features.
         scores: Probability of each class, float64 (samples, classes).
-        answered: Number of samples that it learned from with an answer.
-        taught: Number of samples whose labels it assigned itself, being sure of them.
+        answered: Number of samples with an answer.
+        taught: Number of samples that self-training labelled.
     """
 
     coefficients: npt.NDArray[np.float64]
@@ -49,10 +49,10 @@ def train(
     """Train a logistic regression by self-training on its confident answers (Yarowsky, ACL 1995).
 
     Args:
-        samples: Samples, (samples, …): those that were asked about first, in their order.
+        samples: Samples, (samples, …): first those of `answers`, in order.
         answers: Classes, `NONE` without an answer, int64 (asked,).
         classes: Number of classes (m).
-        sure: Probability from which a class is taken for an answer; 1 for never.
+        sure: Probability from which a predicted class becomes a label; 1 for never.
 
     Raises:
         InvalidInputError: Samples or answers do not fit, or answers are of fewer than two classes.
@@ -86,7 +86,7 @@ def train(
         LogisticRegression(max_iter=_ITERATIONS),
         [str(each) for each in range(classes)],
     )
-    # Without samples that nobody answered there is nothing to teach itself.
+    # Self-training needs unanswered samples.
     if sure < 1 and (targets == NONE).any():
         model: Any = pseudo_labelled(learner, ready, targets, names, sure).model
         fitted, made_up = model.estimator_, int((model.labeled_iter_ > 0).sum())

@@ -13,7 +13,7 @@ from earshot_protocol.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class SubsetVotes:
-    """Numbers of teachers that find exactly the same labels, query by query.
+    """Counts of identical label sets, query by query.
 
     Attributes:
         sets: Sets that are cast, zeros and ones, int8 (cast, labels); each once per query, queries
@@ -66,7 +66,7 @@ class SubsetVotes:
         """Logarithm of the number of sets without votes, (queries,); −∞ for none."""
         log_all = self.labels * np.log(2.0)
         with np.errstate(divide="ignore"):
-            # As 2^k is a power of two and few sets are cast, this is exact where it matters.
+            # Accurate, as 2^k is a power of two and few sets are cast.
             logs: npt.NDArray[np.float64] = log_all + np.log1p(
                 -np.ldexp(self.cast.astype(np.float64), -self.labels)
             )
@@ -74,7 +74,7 @@ class SubsetVotes:
 
 
 def subset_votes(predictions: npt.NDArray[np.integer]) -> SubsetVotes:
-    """Count the teachers that find exactly the same labels.
+    """Count identical label sets of teachers.
 
     Args:
         predictions: Zeros and ones, (teachers, queries, labels).
@@ -86,7 +86,7 @@ def subset_votes(predictions: npt.NDArray[np.integer]) -> SubsetVotes:
     teachers, queries, labels = table.shape
     packed = np.packbits(table.astype(bool), axis=-1)
     query = np.broadcast_to(np.arange(queries, dtype=">u8")[:, None], (teachers, queries, 1))
-    # The number of the query before the members of the set: rows come sorted by query.
+    # The query's number comes first, so that rows are sorted by query.
     rows = np.concatenate([np.ascontiguousarray(query).view(np.uint8), packed], axis=-1)
     found, counts = np.unique(rows.reshape(-1, rows.shape[-1]), axis=0, return_counts=True)
     of_query = np.ascontiguousarray(found[:, :8]).view(">u8")[:, 0]
@@ -96,7 +96,7 @@ def subset_votes(predictions: npt.NDArray[np.integer]) -> SubsetVotes:
 
 
 def checked_predictions(predictions: npt.NDArray[np.integer]) -> npt.NDArray[np.int8]:
-    """Return teachers' predictions, each label by itself, as int8.
+    """Validate teachers' predictions of labels, and return them as int8.
 
     Args:
         predictions: Zeros and ones, (teachers, queries, labels).

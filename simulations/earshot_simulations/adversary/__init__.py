@@ -1,1 +1,1 @@
-"""An adversary among the simulated phones: the phones it controls, their attacks, its success."""
+"""An adversary among the simulated phones: its phones, their attacks, and its success."""

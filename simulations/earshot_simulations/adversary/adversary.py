@@ -15,16 +15,16 @@ class Adversary:
     """Fractions of all phones that make each attack.
 
     One adversary controls them all: the phones of a smaller fraction are among those of a larger
-    one, so equal fractions are the same phones with several attacks. Its goal is to have a place
-    that nobody heard published under the first label, or to have sound named wrongly.
+    one, so equal fractions are the same phones with several attacks. Its goal is that a place no
+    phone has heard is published under the first label, or that sound is named wrongly.
 
     Attributes:
-        poisoning: Fraction of phones that claim to hear nothing but that place and publish it
-            without noise.
+        poisoning: Fraction of phones that claim to hear only that place and publish it without
+            noise.
         ballot_stuffing: Fraction of phones that together cast as many votes for one candidate as
-            all phones could, without noise; more would be noticed.
-        swapped_labels: Fraction of phones that label what they hear of the first two scenes, each
-            with the other's label, and nothing else.
+            all phones could, without noise; more would be detected.
+        swapped_labels: Fraction of phones that label only recordings of the first two scenes, each
+            with the other's label.
         one_label: Fraction of phones that label everything they hear with the last label.
         wrong_shares: Fraction of phones that reveal wrong shares of their neighbours' secrets.
         garbage: Fraction of phones that answer every task with random bytes.

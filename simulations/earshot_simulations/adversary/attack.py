@@ -1,4 +1,4 @@
-"""The behaviour of corrupted phones, in place of the protocol's."""
+"""The behaviour of corrupted phones, which replaces the protocol's."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _GARBAGE_BYTES = 200
 
 @dataclass(frozen=True)
 class Attack:
-    """The corrupted phones of one simulation, and the place that they want to be published.
+    """The corrupted phones of one simulation, and the place that they try to have published.
 
     Attributes:
         members: Phones that make each attack, by its name in `Adversary`.
-        target: Place that nobody heard, float32 (dimensions,).
+        target: Place that no phone has heard, float32 (dimensions,).
         recordings: Recordings that a poisoning phone claims to have at the target.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
         labels: Number of labels.
@@ -57,7 +57,7 @@ class Attack:
         return phone in self.members.get(attack, ())
 
     def heard(self, phone: int, recordings: Recordings) -> Recordings:
-        """Return the recordings in a phone's store, given those it heard."""
+        """Return the recordings in a phone's store, given what it heard."""
         if self.makes("poisoning", phone):
             label = np.full(self.recordings, TARGET_LABEL, np.int16)
             return Recordings(np.tile(self.target, (self.recordings, 1)), label, label)
@@ -79,7 +79,7 @@ class Attack:
         return replace(summation, participant=stuffing)  # type: ignore[arg-type]
 
     def sent(self, phone: int, answer: Answer) -> bytes:
-        """Return the bytes that a phone sends, given the answer that the protocol asks for."""
+        """Return the bytes that a phone sends, given its honest answer."""
         if self.makes("garbage", phone):
             return os.urandom(_GARBAGE_BYTES)
         if isinstance(answer, LocalCentroids) and self.makes("poisoning", phone):
@@ -95,10 +95,9 @@ class Attack:
     def dropouts(
         self, others: Mapping[str, tuple[int, ...]], plan: Plan
     ) -> dict[str, tuple[int, ...]]:
-        """Return the phones that vanish before each step, given those that vanish by themselves.
+        """Return the phones that vanish before each step, given the honest dropouts.
 
-        As many of the latter stay as leave with the adversary, because ρ bounds all dropouts
-        together.
+        The adversary's phones replace as many of these, because ρ bounds all dropouts together.
         """
         leaving = self.members.get("dropouts", frozenset())
         worst = [step.name for step in plan.steps if isinstance(plan.part(step.part), SecureSum)]
@@ -113,10 +112,10 @@ class Attack:
 
 
 class _Stuffing:
-    """Maker of participants that cast, together, as many votes as all phones could, for one place.
+    """Factory of participants that together cast as many votes for one place as all phones could.
 
-    No participant exceeds the bound of an entry. More votes in all would be a total that no honest
-    crowd can have, and would end the phase (`voting.totals`).
+    No participant exceeds the bound of an entry. A larger total is impossible for honest phones and
+    would end the phase (`voting.totals`).
     """
 
     def __init__(self, honest: type[Participant], together: int, vote: int) -> None:
@@ -137,7 +136,7 @@ class _Stuffing:
 
 
 def far_place(population: Population, seed: int) -> npt.NDArray[np.float32]:
-    """Return the random place farthest from everything that is heard, float32 (dimensions,)."""
+    """Return the random place farthest from all held-out recordings, float32 (dimensions,)."""
     from scipy.spatial.distance import cdist
 
     generator = np.random.default_rng([seed, 0xF])

@@ -36,8 +36,8 @@ class Success:
         share: Fraction of held-out recordings nearest to that centroid, although none belongs
             there.
         displaced: Kept centroids, other than the adversary's, that were left without a name.
-        misnamed: Fraction of held-out recordings that get a name that the adversary wants and that
-            is not theirs: the other one of two swapped labels, or the last label.
+        misnamed: Fraction of held-out recordings that get a wrong name intended by the adversary:
+            the other of two swapped labels, or the last label.
     """
 
     phones: dict[str, int]
@@ -92,7 +92,7 @@ def measure(
 
 
 def _misnamed(attack: Attack, result: NamedCentroids, held_out: Recordings) -> float:
-    """Return the fraction of recordings that get the wrong name that the adversary wants."""
+    """Return the fraction of recordings that get the wrong name intended by the adversary."""
     wanted = np.full(len(held_out.scenes), UNLABELLED)
     if attack.members.get("swapped_labels"):
         one, other = SWAPPED

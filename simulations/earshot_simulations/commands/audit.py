@@ -14,7 +14,8 @@ from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.checks import whole
 
-# An option may stand behind the name.
+# A single command, not a group, so that options may follow the name.
+
 app = App()
 
 
@@ -30,7 +31,7 @@ def audit(
     overwrite: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> None:
-    """Measure the real cost of every private mechanism, beside its claimed and proven cost.
+    """Compare the measured cost of every private mechanism with its claimed and proven cost.
 
     Args:
         name: Mechanism to audit; by default all of them.

@@ -160,7 +160,7 @@ def phase(
             summation=summation,
             engine=engine,
             recordings=recordings,
-            # Phones refuse a phase that could expose one of them and keep its word.
+            # Phones refuse a δ that permits exposing one of them.
             delta=min(Settings.delta, 0.1 / max(1, number)),
             dropout=dropout,
             jobs=jobs,

@@ -21,7 +21,9 @@ _NOTHING = "–"
 Run = Annotated[Path, Parameter(help="File result.json of a run, or its folder.")]
 
 
-# A group, as every sub-command is one, would take no option after an argument.
+# A single command, not a group, so that options may follow an argument.
+
+
 @app.default
 def compare(
     a: Run, b: Run, /, *, as_json: Annotated[bool, Parameter(name="--json")] = False

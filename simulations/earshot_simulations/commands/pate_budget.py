@@ -27,8 +27,8 @@ class Prospect(Counting):
         delta: Value of δ for all queries together.
         teachers: Number of teachers.
         classes: Number of classes, or labels, of a query.
-        queries: Report what this many queries cost.
-        epsilon: Report how many queries this ε buys.
+        queries: Report the cost of this many queries.
+        epsilon: Report the number of queries that this ε buys.
         groups: Groups of teachers with budgets of their own, ε:members, such as 1:125,2:125.
         answered: Share of the queries that a curator's check lets pass.
     """

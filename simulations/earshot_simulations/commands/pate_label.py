@@ -1,4 +1,4 @@
-"""`earshot pate label RULE`: ask teachers for answers until a budget is spent."""
+"""`earshot pate label RULE`: label queries until a budget is spent."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class Labelling(Counting):
     Attributes:
         epsilon: Budget ε for all queries together.
         delta: Value of δ for the budget, below 1 over the records.
-        out: New folder, or one in which a run was cut short.
+        out: New folder, or that of an interrupted run.
         unit: Difference between neighbours for the budget: a teacher left out, or replaced.
-        teachers: Number of teachers, which votes are checked against.
-        classes: Number of classes; says that the file holds teachers' classes, not counts.
-        samples: File .npy of samples on which the ensemble of a folder votes.
+        teachers: Number of teachers, to check the votes against.
+        classes: Number of classes; if given, the file holds teachers' classes, not counts.
+        samples: File .npy of samples on which a folder's ensemble votes.
         names: Classes that the ensemble must know, in order, separated by commas.
         records: Records that all teachers learned from together; by default one each.
         weights: File .npy of a whole number for each teacher: personal budgets.
@@ -93,7 +93,7 @@ def _label(
     budget = QueryBudget(shared.epsilon, shared.delta, shared.unit.unit, records)
     request = LabellingRequest(rule, budget, shared.tally, shared.sums, shared.most, votes_cost)
     weighed, guesses = (None if path is None else load(path) for path in (shared.weights, scores))
-    # A journal says whose the other files are.
+    # With a journal, the result files belong to this labelling.
     mine = result.FILES if (out / journal.FILE).exists() else ()
     prepare_folder(out, result.FILES, shared.overwrite, resumes=(*RESUMES, *mine))
     with shown() as progress:

@@ -1,7 +1,7 @@
-"""One sub-command a rule of votes: the rule's own options, and those that all rules share.
+"""One sub-command per rule of votes: the rule's own options, and those that all rules share.
 
-Annotations are values here, not text: classes elsewhere inherit these options, and their types are
-looked up in the module of the heir.
+Annotations are evaluated in this module: subclasses elsewhere inherit these options, and postponed
+annotations would be resolved in the module of the subclass.
 """
 
 import inspect
@@ -21,12 +21,12 @@ _SUMS = SumSettings()
 
 @dataclass(frozen=True, kw_only=True)
 class Counting:
-    """Options that say who counts the votes.
+    """Options of the tally.
 
     Attributes:
         tally: Counter of the votes: a trusted curator (central), or secure sums (federated).
         at_once: Queries of one secure sum.
-        dropout: Share of the teachers that a sum can do without (ρ).
+        dropout: Share of the teachers that may vanish during a sum (ρ).
         corrupted: Share of the teachers that may be corrupted (γ).
         as_json: Print JSON, and nothing else.
     """
@@ -74,10 +74,10 @@ def add_rules(
 
     Args:
         app: Command whose sub-commands they are.
-        run: Function that runs it: called with positional arguments, the rule, the shared options,
-            and the options that only some rules have, by name.
+        run: Function that runs it, called with positional arguments, the rule, the shared options,
+            and further options by name.
         shared: Class of the options that all rules share.
-        extras: Function that returns the options that a rule has besides its own.
+        extras: Function that returns further options of a rule.
         positional: Types of the positional arguments, by name.
     """
     for name, rule in RULES.items():

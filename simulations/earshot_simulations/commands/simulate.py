@@ -1,4 +1,4 @@
-"""`earshot simulate`: run one phase or one of each route, or a kept run again, and sum it up."""
+"""`earshot simulate`: run one phase, one of each route, or a kept run again, and summarize."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ _NO_KNOWN_CAUSE = (
 )
 _MOST_NAMED = 5
 _FILES = frozenset({"data", "encoder"})
-"""Settings that may be given beside --repeat, as files may move; their content is compared."""
+"""Settings that may accompany --repeat, as files may have moved; their content is compared."""
 
 
 def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Fill options that are not given from the file of `--config`, if there is one."""
+    """Fill missing options from the file of `--config`, if there is one."""
     del app, commands
     given = {argument.name: argument for argument in arguments if argument.tokens}
     if "--config" not in given or "--repeat" in given:
@@ -76,7 +76,7 @@ def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
 
     file = given["--config"].tokens[-1].value
     held = read_settings(Path(file))
-    if given.keys() & {"--epsilon", "--budget"}:  # one of them is in place of the other
+    if given.keys() & {"--epsilon", "--budget"}:  # each replaces the other
         held = {name: held[name] for name in held if name not in ("epsilon", "budget")}
     # Without the route, so that options of the other one are not left out, but refused by name.
     route = [("--discovery", held.pop(ROUTE))] if ROUTE in held else []
@@ -115,8 +115,8 @@ def simulate(
             On every route none, which is --epsilon inf: no noise, and nothing is protected.
         config: TOML file of [settings], named like these options with _ for -, as in a sweep; or
             the result.json of a run, whose settings are taken. Options beside it win.
-        repeat: Repeat the run of this result.json, and say whether it comes out the same. Sound or
-            an encoder that has moved since is named by --data or --encoder.
+        repeat: Repeat the run of this result.json, and report whether the result is the same. Name
+            sound or an encoder that has moved by --data or --encoder.
         out: New folder for result.json and report.html; for both routes one report.html, and both
             files of each route in folders local and secure-sum.
         overwrite: Replace these files where --out has them.
@@ -200,10 +200,10 @@ def labelling(
 
 
 def _check_data(settings: PhaseSettings[Any], default: int) -> None:
-    """Refuse `--scenes` for a folder, and report its unreadable files.
+    """Refuse `--scenes` for a folder, and report files that are left out.
 
     Raises:
-        InvalidInputError: One is given, or the folder does not hold a data set with classes.
+        InvalidInputError: `--scenes` is given, or the folder holds no data set with classes.
     """
     if settings.data in (BLOBS, SOUNDSCAPES):
         return
@@ -222,7 +222,7 @@ def try_it(routes: Routes) -> str:
 
 
 def _of_route(settings: Settings, route: Discovery) -> Settings:
-    """Return the settings of one route; with both, each has its own part of what is given."""
+    """Return the settings of one route, without options of the other one."""
     if route is Discovery.SECURE_SUM:
         return replace(settings, discovery=route, budget=None)
     epsilon = settings.epsilon if settings.budget is None else None
@@ -235,16 +235,16 @@ def _run_and_write(
     overwrite: bool,
     hearing: Callable[[], AbstractContextManager[Hearings]] = hearing_kept,
 ) -> Runs:
-    """Run a phase on each route with its progress shown, and keep it where that is wanted.
+    """Run a phase on each route, show progress, and write the files if requested.
 
     Args:
         asked: Settings by route, checked.
-        out: Folder of the files; None to keep nothing.
+        out: Folder of the files; None to write nothing.
         overwrite: Whether these may be replaced.
-        hearing: Whether what earlier runs have heard is heard again.
+        hearing: Context of the cache of embedded sound.
 
     Returns:
-        Runs by route; one that was not begun after an interruption is missing.
+        Runs by route; one not begun because of an interruption is missing.
 
     Raises:
         InvalidInputError: The folder cannot be used, or the machine has no room for the run.
@@ -266,7 +266,8 @@ def _run_and_write(
 
 
 def _run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: bool) -> Run[F]:
-    """Run a phase of any kind with its progress shown, and keep it where that is wanted.
+    """Run a phase of any kind, show progress, and write the files if requested.
+
 
     Args:
         settings: Settings, checked.
@@ -300,7 +301,7 @@ def _kept(out: Path | None, files: Collection[str], overwrite: bool) -> Iterator
 
 
 def _print_each(results: Mapping[Discovery, object]) -> None:
-    """Print the only one of these as JSON, or all of them by route."""
+    """Print a single result as JSON, or several by route."""
     told = results if len(results) > 1 else next(iter(results.values()))
     print(json.dumps(told, indent=2, allow_nan=False))
 
@@ -339,7 +340,7 @@ def _written(value: object) -> str:
 
 
 def _summary(figures: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures by the names that people call them."""
+    """Return the figures of the summary by display name."""
     return {
         **{name: figures[name] for name in ("phones", "survivors")},
         **_counted(figures),
@@ -353,12 +354,12 @@ def _summary(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _spent(figures: dict[str, Any]) -> dict[str, str]:
-    """Return what a phone has spent together, per unit of ledgers, composed as in the report."""
+    """Return a phone's composed cost per unit of ledgers, as in the report."""
     if figures["configuration"]["epsilon"] == INFINITE:
         return {"privacy": UNPROTECTED}
     together = figures["privacy"]["together"] if figures["privacy"]["releases"] else {}
     costs = {
-        # Where nothing is known to hold, the file has no ε.
+        # The file has no ε where none is known to hold.
         unit: Cost(math.inf if cost["epsilon"] is None else cost["epsilon"], cost["delta"])
         for unit, cost in ((unit, together[unit]) for unit in LEDGER_UNITS if unit in together)
     }
@@ -371,7 +372,7 @@ def _spent(figures: dict[str, Any]) -> dict[str, str]:
 
 
 def _counted(figures: dict[str, Any]) -> dict[str, Any]:
-    """Return what was found, in the words of its route; those of others have no value."""
+    """Return the counts of results by the route's names; those of other routes are None."""
     own = figures["configuration"][ROUTE]
     return {
         name: value if discovery == own else None
@@ -393,9 +394,9 @@ def _repeated(
 
     Args:
         kept: Path of the run's `result.json`, or its folder; or that of a run of both routes.
-        others: Names of settings that are given beside it, which it does not take.
+        others: Names of other given settings, which are refused.
         where: Engine, address and jobs of the repetition, by the names of `WHERE`.
-        moved: Sound and encoder that are given beside it, by the names of `_FILES`.
+        moved: Given paths of sound and encoder, by the names of `_FILES`.
         out: Folder of the repetition's files; None to keep nothing.
         overwrite: Whether these may be replaced.
         as_json: Whether to print JSON, and nothing else.

@@ -27,7 +27,7 @@ def starts(
     cache: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Find the start centroids of an encoder anew, from public sound; nothing is trained.
+    """Recompute the start centroids of an encoder from public sound, without training.
 
     Args:
         encoder: Encoder file, or the name of a shipped encoder.

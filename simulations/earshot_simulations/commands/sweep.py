@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 app = App()
 
 
-# A group, as every sub-command is one, would take no option after an argument.
+# A single command, not a group, so that options may follow an argument.
+
+
 @app.default
 def sweep(
     file: Path,
@@ -34,7 +36,7 @@ def sweep(
 
     Args:
         file: TOML file with seeds, [settings], and [grid] or [[list]].
-        out: Folder for the table and the page; an interrupted sweep there goes on.
+        out: Folder for the table and the page; an interrupted sweep there continues.
         jobs: Runs at a time.
         overwrite: Write even to a folder that holds other files.
         as_json: Print one JSON object, and nothing else.

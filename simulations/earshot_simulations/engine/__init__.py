@@ -1,1 +1,1 @@
-"""Engines that run simulated phones, and the summations that add up their inputs."""
+"""Engines that run simulated phones, and summations of their inputs."""

@@ -1,6 +1,6 @@
 """The phones' side of every engine: tasks in, answers out, states on the disk.
 
-A phone lives only while it answers: its store is rebuilt from its state, and goes back to bytes.
+A phone exists only while it answers: its store is restored from bytes, and saved to bytes again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Job:
 
     Attributes:
         shard: Number of the shard.
-        former: Version of the shard's states that nothing will begin from again.
-        before: Version of the shard's states to begin from.
+        former: Obsolete version of the shard's states, to remove.
+        before: Version of the shard's states to read.
         after: Version of the shard's states to write.
         tasks: Phones that have a task, each with its encoded task.
     """
@@ -87,7 +87,7 @@ _encoder = msgspec.msgpack.Encoder()
 def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Job]) -> AnsweredJobs:
     """Let phones answer their tasks, and keep their new states.
 
-    Repeated from the same states, it has the same results, except for keys.
+    Repeated from the same states, the results are the same, except for keys.
 
     Raises:
         NoRoomError: The disk is full.
@@ -100,7 +100,7 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
         states.forget(job.shard, job.former)
         shard = states.read(job.shard, job.before)
         tasks = [(phone, decode_task(encoded)) for phone, encoded in job.tasks]
-        # Built for a whole shard first, so that these few lines stay in the processor's cache.
+        # For a whole shard first, so that this code stays in the processor's cache.
         heard = [crowd.heard(phone, task) for phone, task in tasks]
         for (phone, task), own in zip(tasks, heard, strict=True):
             outcomes.append(crowd.answer(step, phone, task, own, shard))
@@ -111,8 +111,8 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
 def peak_memory() -> int:
     """Return the largest resident size of this process so far, in bytes.
 
-    Where the kernel tells, the size is that of this program alone: the count of `getrusage` begins
-    with the size of the process that started this one.
+    On Linux it is read from /proc, for this program alone: the value of `getrusage` starts at the
+    size of the parent process.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
@@ -133,7 +133,7 @@ _NOT_ASKED = _Heard()
 
 
 class _Crowd:
-    """The phones of a scenario, and the parts that all of them have in common."""
+    """The phones of a scenario, and the parts that they share."""
 
     def __init__(self, scenario: Scenario) -> None:
         population = scenario.population

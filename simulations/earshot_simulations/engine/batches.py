@@ -1,7 +1,7 @@
 """Common parts of engines: the places of phones, and batches sent out as others return.
 
-Tasks are made when there is room for them, so a step of any number of phones holds only a few
-batches at a time. A batch is large enough to keep a process busy for `_BATCH_SECONDS`.
+Tasks are made on demand, so a step of any number of phones holds only a few batches in memory. A
+batch is large enough to keep a process busy for `_BATCH_SECONDS`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from earshot_simulations.engine.states import NEW
 
 _BATCH_SECONDS = 0.5
 _AHEAD = 2
-"""Batches under way for each process: one that it runs, and one that waits for it."""
+"""Batches in flight per process: one running, and one waiting."""
 _LARGEST_SHARD = 128
 _SHARDS_EACH = 8
 """Least number of shards for each process, so that all are busy until the end of a step."""
@@ -131,7 +131,7 @@ class BatchEngine(Engine, ABC):
 
 
 class _Stream:
-    """The jobs of one step, made on demand, and the time that a phone takes."""
+    """The jobs of one step, made on demand, and an estimate of the time per phone."""
 
     def __init__(self, jobs: Iterator[Job], place_of: Callable[[int], Place], phones: int) -> None:
         self._jobs = jobs
@@ -141,7 +141,7 @@ class _Stream:
         self._done, self._seconds = 0, 0.0
 
     def took(self, phones: int, seconds: float) -> None:
-        """Learn from a batch that came back."""
+        """Record the duration of a finished batch."""
         self._done += phones
         self._seconds += seconds
 
@@ -150,8 +150,7 @@ class _Stream:
 
         Args:
             place: Place of the batch.
-            processes: Processes at all places together; towards the end each gets its share of the
-                rest.
+            processes: Processes at all places together; towards the end each gets an equal share.
         """
         wanted = 1.0
         if self._done:
@@ -167,8 +166,8 @@ class _Stream:
 
     def _next(self, place: Place) -> Job | None:
         ready = self._ready[place]
-        # Jobs met on the way to this place's next shard wait for their own place: shards are
-        # assigned in turn, so places that keep pace leave a few at most.
+        # Jobs of other places are queued on the way to this place's next shard: shards are
+        # assigned in turn, so if places keep pace, these are few.
         while not ready and (job := next(self._jobs, None)) is not None:
             self._ready[self._place_of(job.shard)].append(job)
         return ready.popleft() if ready else None

@@ -1,6 +1,7 @@
-"""A Ray cluster: its presence, its nodes and their software, and calls on every node.
+"""A Ray cluster: connection, nodes and their software, and calls on every node.
 
-Ray is used here alone. It is kept quiet: no dashboard, no usage statistics, no log on the terminal.
+Only this module imports Ray, and keeps it quiet: no dashboard, no usage statistics, no log on the
+terminal.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from earshot_simulations.engine.batches import Place
 from earshot_simulations.engine.interface import EngineError
 
 MOST_LOSSES = 3
-"""Number of times that work is run again whose process died."""
+"""Most retries of work whose process died."""
 _CONNECT_SECONDS = 3
 _GREET_SECONDS = 60
-"""Seconds for Ray to start and to find the cluster, if something listens."""
+"""Seconds for Ray to start and to find the cluster, if the port is open."""
 LOOK_SECONDS = 2
 """Seconds without a result after which the presence of all nodes is checked."""
 _ASK_SECONDS = 600
-"""Seconds for the first answer of a node that is there: its busy machine may start and import."""
+"""Seconds for the first answer of a present node, which may have to start and import."""
 _OBJECT_BYTES = 100 * 2**20
-"""Bytes that this process's own cluster keeps in memory in transit; more goes to the disk."""
+"""Bytes of objects in memory with this process's own cluster; more spill to the disk."""
 _LIBRARIES = ("numpy", "ray")
 """Libraries that must be the same on all nodes, besides Earshot and Python."""
 
 
 class ClusterError(EngineError):
-    """The cluster does not exist, or it cannot run these phones."""
+    """The cluster does not exist, or cannot run these phones."""
 
 
 class LostNodeError(ClusterError):
@@ -74,7 +75,7 @@ class RayCluster:
         return there & self.nodes.keys()
 
     def check(self) -> None:
-        """Refuse to go on without one of the nodes.
+        """Check that all nodes are present.
 
         Raises:
             LostNodeError: A node has left.
@@ -147,16 +148,16 @@ def connected(address: str | None, processes: int) -> Iterator[RayCluster]:
     Args:
         address: HOST:PORT of the cluster; None for this process's own on this machine, which ends
             with the connection.
-        processes: Processes of one's own cluster; an existing cluster keeps its number.
+        processes: Processes of an own cluster; ignored for an existing one.
 
     Raises:
         MissingRayError: Ray is not installed; the message says what to install.
-        ClusterError: There is no cluster, or a node of it has left, has other software or says
-            nothing for minutes.
+        ClusterError: There is no cluster, or a node has left, has other software or does not answer
+            for minutes.
     """
     ray = library()
     own = {
-        "address": "local",  # not one that the environment names
+        "address": "local",  # not one from the environment
         "num_cpus": processes,
         "object_store_memory": _OBJECT_BYTES,
         "include_dashboard": False,
@@ -201,7 +202,7 @@ def first_line(error: object) -> str:
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """Silence Ray's log on the terminal: everything that matters of it arrives as an error."""
+    """Silence Ray's log on the terminal: all that matters is raised as an error."""
     log = logging.getLogger("ray")
     before = log.level
     log.setLevel(logging.CRITICAL + 1)
@@ -215,7 +216,7 @@ def _greet(address: str) -> None:
     """Check within a minute whether a cluster exists: Ray itself tries for minutes.
 
     Raises:
-        ClusterError: There is no cluster; the message says what is there instead.
+        ClusterError: There is no cluster.
     """
     host, _, port = address.rpartition(":")
     try:
@@ -227,7 +228,7 @@ def _greet(address: str) -> None:
         ) from None
     program = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
     try:
-        # In a process of its own, which can be killed.
+        # In another process, which can be killed.
         done = subprocess.run(  # noqa: S603 - the program is written above
             [sys.executable, "-c", program, address],
             capture_output=True,

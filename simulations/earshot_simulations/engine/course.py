@@ -24,13 +24,11 @@ from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.interface import Engine, PhoneOutcome
 
-"""Callback that receives the activity, the number of phones or recordings done, and their total."""
-
 DISCOVER = "discover"
 """Name of the server's own step, in which it clusters the phones' publications."""
 _MOST_NOTES = 100
 _TASKS_AT_ONCE = 128
-"""Tasks timed together: reading the clock for each would distort the time it measures."""
+"""Tasks timed together: reading the clock for each would distort the measurement."""
 _T = TypeVar("_T")
 
 
@@ -45,7 +43,7 @@ class SimulatedStep:
         dropped: Numbers of the phones that vanished in this step.
         seconds: Wall-clock time of the step, in seconds.
         phone_cpu_seconds: CPU time in seconds, summed over phones.
-        server_cpu_seconds: CPU time of the server, in seconds; of the helper where that is asked.
+        server_cpu_seconds: CPU time of the server, in seconds, including the helper's in its steps.
         bytes_up: Bytes from phones to server, summed over phones.
         bytes_down: Bytes from server to phones, summed over phones.
         helper_bytes: Bytes to and from the helper.
@@ -95,11 +93,11 @@ class Course:
         Args:
             parameters: Parameters of the phase.
             engine: Engine that runs the phones.
-            summation: Summation by which the server adds ballots up.
-            discovery: Method that finds global centroids.
+            summation: Summation by which the server adds up ballots.
+            discovery: Method that computes global centroids.
             seed: Seed of the dropouts, ⌊ρn⌋ phones, each in a random step, and of the sums' graphs.
             progress: Callback for progress.
-            dropouts: Phones that vanish before each step, in place of randomly drawn ones.
+            dropouts: Phones that vanish before each step; drawn at random by default.
             after_step: Callback that receives the record of each step once it is over.
             helper: Helper of sums by two operators; None where there are none.
 
@@ -171,7 +169,7 @@ class Course:
             answered += sum(map(bool, accepted))
             self._progress(step.name, answered, asked)
         answering, server_cpu = time.perf_counter() - began, self._server_cpu
-        # The clock runs past the deadline: phones that have not answered by now are gone.
+        # Advance past the deadline: phones that have not answered by now are gone.
         late = (number + 1) * 2 * self._parameters.step_seconds
         self._timed(lambda: self.coordinator.advance(late))
         closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
@@ -220,7 +218,7 @@ class Course:
             yield from zip(some, tasks, strict=True)
 
     def _accept(self, step: Step, outcome: PhoneOutcome) -> int:
-        """Hand in an answer; return its size in bytes, or 0 if it is missing or refused."""
+        """Submit an answer; return its size in bytes, or 0 if it is missing or refused."""
         if outcome.refusal:
             self._note(outcome.phone, f"phone {outcome.phone}, {step.name}: {outcome.refusal}")
             return 0
@@ -233,13 +231,13 @@ class Course:
         return len(outcome.answer)
 
     def _note(self, phone: int, note: str) -> None:
-        """Keep a note; the choice of kept notes does not depend on the order of arrival."""
+        """Keep a note; which notes are kept does not depend on the order of arrival."""
         self._said.append((phone, note))
         if len(self._said) > 2 * _MOST_NOTES:
             self._said = sorted(self._said)[:_MOST_NOTES]
 
     def _timed(self, work: Callable[[], _T]) -> _T:
-        """Do the server's work, and count its CPU time."""
+        """Run server work and count its CPU time."""
         began = time.process_time()
         try:
             return work()

@@ -1,4 +1,4 @@
-"""The phones that vanish, and their steps."""
+"""Random dropouts of simulated phones."""
 
 from __future__ import annotations
 

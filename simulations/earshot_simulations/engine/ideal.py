@@ -1,7 +1,7 @@
 """A summation without cryptography: same rounds, same messages, same result, no privacy.
 
-`--summation ideal` uses it in place of that of Bell et al. Inputs travel in the clear; when phones
-may drop out, and what is summed, stays exactly as in the real protocol.
+`--summation ideal` uses it instead of that of Bell et al. Inputs are sent in the clear; dropouts
+and sums are exactly as in the real protocol.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class IdealParticipant:
         return kind(sum_id=task.sum_id, sender=self.index, **content[kind])
 
     def _key(self) -> bytes:
-        """Return 32 bytes that no other phone has.
+        """Return 32 bytes that differ between phones.
 
-        The server checks that keys are usable and differ; nearly any 32 bytes are usable.
+        The server checks that keys are valid and distinct; nearly any 32 bytes are valid.
         """
         return hashlib.sha256(self.index.to_bytes(4)).digest()
 

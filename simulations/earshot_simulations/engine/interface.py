@@ -1,6 +1,7 @@
 """The interface between a simulation and the engine that runs its phones.
 
-An engine keeps the phones' states where they run, on the disk. Tasks go there, answers come back.
+An engine keeps the phones' states on the disk where they run, sends tasks there and receives
+answers.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ AGREES = Policy.per_recording(
     least_threshold=1,
     any_delta=True,
 )
-"""Policy for phases that no phone would take part in by default; a report mentions it."""
+"""Policy that accepts any phase, for those that the default policy refuses; reports mention it."""
 
 
 @dataclass(frozen=True)
 class HeardPoints:
-    """An encoder in name only, because simulated phones hear points."""
+    """A stand-in encoder: simulated phones hold points instead of sound."""
 
     name: str
     dimensions: int
@@ -62,13 +63,13 @@ class HeardPoints:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything that it takes to bring any phone of a simulation to life.
+    """Everything that an engine needs to run any phone of a simulation.
 
     Attributes:
         population: Recordings of the phones.
-        seed: Seed of the phones' noise; keys come from the operating system all the same.
+        seed: Seed of the phones' noise; keys come from the operating system.
         summation: Summation that adds up ballots.
-        policy: Policy of the phones; by default that of every phone.
+        policy: Policy of the phones; by default that of real phones.
         attack: Corrupted phones; by default none.
     """
 
@@ -92,18 +93,18 @@ Outcomes = tuple[PhoneOutcome, ...]
 
 
 class EngineError(LocalError):
-    """The engine cannot go on; finished steps are not affected."""
+    """The engine cannot continue; finished steps are not affected."""
 
 
 class LostWorkersError(EngineError):
-    """Processes die again and again under the same work."""
+    """Processes died repeatedly under the same work."""
 
 
 class Engine(Protocol):
     """A runner of the phones of one simulation that keeps their states between the steps.
 
-    A process that dies is replaced, and its phones answer again from the states of the step before.
-    As a context manager, the engine is closed at the end.
+    A process that dies is replaced, and its phones answer again from the previous step's states. As
+    a context manager, the engine is closed at the end.
     """
 
     @property
@@ -119,20 +120,19 @@ class Engine(Protocol):
         Args:
             step: Number of the step, from 0.
             tasks: Numbers of present phones, ascending, each with its encoded task. They are
-                consumed as there is room for them.
+                consumed on demand.
 
         Yields:
             Outcomes, in batches, as they arrive.
 
         Raises:
-            EngineError: The phones cannot go on, for example on a full disk.
+            EngineError: The phones cannot continue, for example on a full disk.
         """
 
     def peak_memory(self) -> int:
         """Return the sum of the largest resident sizes of all processes that ran phones, in bytes.
 
-        This process is included. A process that has done other things before counts with their
-        memory.
+        This process is included, with the memory of anything else that it has done.
         """
 
     def close(self) -> None:

@@ -24,7 +24,7 @@ _MOST_LOSSES = 3
 _THREADS = 1
 """Threads of a process: a phone's work is small, and every process has its own core."""
 _SCENARIO = "scenario"
-"""Name of the file that every process reads once."""
+"""Name of the scenario's file, which every process reads once."""
 
 
 class LocalEngine(BatchEngine):
@@ -122,7 +122,7 @@ class _Place:
 
         self.folder = TemporaryFolder("phones")
         self.states = States(self.folder.path, scenario.population.phones)
-        # Unlike pickle, this also handles objects that only the main program defines.
+        # Unlike pickle, this also handles objects defined in the main program.
         packed = bytes(joblib.externals.loky.backend.reduction.dumps(scenario))
         write_whole(self.folder.path / _SCENARIO, packed, len(packed))
 

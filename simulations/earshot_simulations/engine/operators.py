@@ -16,7 +16,7 @@ from earshot_server.proofs.engine import fastest
 
 
 class SimulatedOperators:
-    """A leader's keys, and the helper that serves it.
+    """A leader's keys, and its helper.
 
     Keys come from the operating system; the noise of both follows from the seed.
 
@@ -43,8 +43,8 @@ class SimulatedOperators:
         self._helper = Helper(helper, MemoryBook(), anything, lambda: self._now, noises[1])
 
     def answer(self, task: Task) -> Answer:
-        """Let the helper answer; every offer is made at the one moment at which phones live."""
+        """Let the helper answer; offers are made at time 0, the fixed time of simulated phones."""
         answer = self._helper.answer(task)
-        # What comes next is the list, once the window is over.
+        # The list comes next, after the window has closed.
         self._now = answer.offer.closes if isinstance(answer, OfferMade) else 0.0
         return answer

@@ -11,7 +11,7 @@ _PER_CORE = 4
 
 
 def check_processes(name: str, count: int) -> int:
-    """Return a number of processes if this machine can use it.
+    """Check a number of processes against the cores of this machine, and return it.
 
     Raises:
         InvalidParametersError: The number is below one, or above four for each core.

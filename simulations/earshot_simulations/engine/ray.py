@@ -1,7 +1,7 @@
 """Phones on the machines of a Ray cluster.
 
-A phone's states stay on the disk of the node that its shard was assigned to; tasks go there, and
-answers come back. Ray reruns a batch whose process died. A node that leaves takes its phones along.
+A phone's states stay on the disk of the node that its shard was assigned to, which answers its
+tasks. Ray reruns a batch whose process died. If a node leaves, the states of its phones are lost.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from earshot_simulations.engine.states import States
 
 _CLEAN_SECONDS = 10
 _BLAME_SECONDS = 15
-"""Seconds within which a cluster learns that a node is gone, later than its tasks do."""
+"""Seconds after a failed task within which a cluster reports that its node is gone."""
 _DRIVER: Place = "driver"
 
 
@@ -57,7 +57,7 @@ class RayEngine(BatchEngine):
         self._remote = self._ray.remote(num_cpus=1, max_retries=MOST_LOSSES)(_answer_batch)
         self._name = f"earshot-phones-{uuid.uuid4().hex[:12]}"
         self._sent: dict[Any, Batch] = {}
-        # In a list it stays a reference, which each process resolves once.
+        # In a list Ray keeps it a reference, which each process resolves once.
         self._shared = [self._ray.put(scenario)]
         if len(cluster.nodes) > 1:
             cluster.ask_all(_hear, self._shared)

@@ -1,9 +1,8 @@
-"""States of phones between steps: a file for each shard, beside the one it was made from.
+"""States of phones between steps: a file for each shard and version.
 
-A shard is a run of phones with neighbouring numbers. A step writes its shards under a new version
-and removes nothing, so a process that dies half-way leaves the states that it began from, and the
-same phones can be asked again. Files hold what a real phone would seal; only the owner may read the
-folder.
+A shard is a range of phone numbers. A step writes its shards under a new version and keeps the
+previous one, so the same phones can answer again if a process dies. Files hold data that a real
+phone would encrypt; only the owner can read the folder.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ import msgspec
 from earshot_simulations.engine.interface import EngineError
 
 NEW = 0
-"""Version of a shard that no step has written: all its phones are new."""
+"""Version of a shard before the first step: all its phones are new."""
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM})
-"""Numbers of the errors by which a system says that a disk, a quota or its memory is full."""
+"""Error numbers of a full disk, quota or memory."""
 _decoder = msgspec.msgpack.Decoder(dict[int, bytes])
 _encoder = msgspec.msgpack.Encoder()
 
 
 class NoRoomError(EngineError):
-    """The disk is full, or a quota or limit of it is reached, while states are written."""
+    """The disk is full, or a quota or limit is reached."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,7 @@ class States:
 
     Attributes:
         folder: Folder of these files and no others.
-        phones: Number of phones in all, from which an error message derives the room that they
-            need.
+        phones: Total number of phones, to estimate the space needed in error messages.
     """
 
     folder: Path
@@ -50,7 +48,7 @@ class States:
         return {} if version == NEW else _decoder.decode(self._file(shard, version).read_bytes())
 
     def write(self, shard: int, version: int, states: Mapping[int, bytes]) -> None:
-        """Keep the states of a shard's phones, in place of those of the same version.
+        """Write the states of a shard's phones, replacing any of the same version.
 
         Raises:
             NoRoomError: The disk is full; the message names the folder and the space needed.
@@ -68,7 +66,7 @@ class States:
 
 
 def write_whole(file: Path, content: bytes, needed: float) -> None:
-    """Write a file as a whole or not at all, in place of an existing one.
+    """Write a file atomically, replacing an existing one.
 
     Args:
         file: File in an existing folder.
@@ -78,7 +76,7 @@ def write_whole(file: Path, content: bytes, needed: float) -> None:
     Raises:
         NoRoomError: The disk is full; the message names the folder and the space needed.
     """
-    # A name of its own: a process that was thought dead may be writing the same file.
+    # A name per process: one that was thought dead may be writing the same file.
     part = file.with_suffix(f".{os.getpid()}")
     try:
         part.write_bytes(content)

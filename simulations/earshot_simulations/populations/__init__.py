@@ -1,4 +1,4 @@
-"""Crowds of simulated phones and the recordings that each of them has heard."""
+"""Crowds of simulated phones and their recordings."""
 
 from __future__ import annotations
 

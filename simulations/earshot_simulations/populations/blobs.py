@@ -22,7 +22,7 @@ SEPARATION = 0.35
 """Smallest distance between two centres: seven deviations."""
 
 MOST_SCENES = 20
-"""Most scenes; more centres rarely fit when they are thrown at random."""
+"""Most scenes; more centres rarely fit at random."""
 
 _DARTS = 2000
 
@@ -84,10 +84,9 @@ class LiftedBlobs(Blobs):
 
     @override
     def start(self, cells: int) -> CentroidSet:
-        """Return start centroids evenly spread over [-1, 1]², whatever the blobs are.
+        """Return start centroids evenly spread over [-1, 1]², independent of the blobs.
 
-        They are a low-discrepancy sequence: the multiples of powers of the plastic number's
-        inverse.
+        They are a low-discrepancy sequence of multiples of inverse powers of the plastic number.
         """
         steps = _PLASTIC ** -np.arange(1.0, 3.0)
         return CentroidSet.of(_lifted(2 * np.modf(np.outer(np.arange(1, cells + 1), steps))[0] - 1))
@@ -105,13 +104,13 @@ _PLASTIC = 1.324717957244746
 def _lifted(points: NDArray[np.floating]) -> NDArray[np.float32]:
     raised = np.ones((len(points), 3))
     raised[:, :2] = points
-    # No entry is larger than the last, so nothing has to be scaled before it is squared.
+    # No entry exceeds the last one, 1, so squares cannot overflow.
     raised /= np.sqrt(np.square(raised).sum(axis=1, keepdims=True))
     return raised.astype(np.float32)
 
 
 def _centres(scenes: int, generator: np.random.Generator) -> NDArray[np.float32]:
-    """Throw darts that keep their distance; start over when they get stuck."""
+    """Draw centres at random with a minimal distance; start over if not enough fit."""
     centres: list[NDArray[np.float64]] = []
     while len(centres) < scenes:
         centres = []

@@ -1,4 +1,4 @@
-"""Phones that hear sound: every second is embedded once, and its point is kept in a file."""
+"""Phones that hear sound: every second is embedded once, and its point stored in a file."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.versions import file_digest
 
 HEAR = "hear"
-"""Name by which progress shows the making and embedding of sound."""
+"""Name of the progress of synthesizing and embedding sound."""
 
 
 class EmbeddedSound(Population):
-    """The common part of all populations of sound: embed, project, then answer from the file.
+    """Base of all populations of sound: embed, project, then read points from files.
 
-    Files let many processes share the points and keep memory bounded. They lie in the system's
-    temporary folder (TMPDIR), and are removed by `close` or with the object that made them.
-    Embeddings of full length are removed before that, unless populations hear within
-    `hearing.hearing_once` or `hearing.hearing_kept`.
+    Files let many processes share the points and bound memory. They are in the system's temporary
+    folder (TMPDIR), and are removed by `close` or with the object that made them. Embeddings of
+    full length are removed earlier, unless populations hear within `hearing.hearing_once` or
+    `hearing.hearing_kept`.
     """
 
     geometry = Geometry.SPHERICAL
@@ -57,7 +57,7 @@ class EmbeddedSound(Population):
             labels: Names of the labels, one per scene.
             dimensions: Dimensions of the projected embeddings, 1 to the encoder's.
             jobs: Processes that embed, at least 1; the result does not depend on it.
-            progress: Callback that receives the number of finished recordings or files, and of all.
+            progress: Callback that receives the numbers of finished and of all recordings or files.
             encoder: Encoder file; None for the default encoder.
 
         Raises:
@@ -83,7 +83,7 @@ class EmbeddedSound(Population):
     def prepare(self) -> None:
         """Embed and project every recording; calls after the first do nothing.
 
-        Embedding takes `jobs` processes, and is skipped if a population has heard the same.
+        Embedding uses `jobs` processes, and is skipped if the same sound is cached.
 
         Raises:
             InvalidInputError: A class of the folder has no usable second on either side.
@@ -102,7 +102,7 @@ class EmbeddedSound(Population):
 
     @override
     def start(self, cells: int) -> CentroidSet:
-        """Return the public start centroids that come with the encoder."""
+        """Return the encoder's public start centroids."""
         opened = open_encoder(self._encoder_file)
         return CentroidSet.of(start_centroids(opened, self.dimensions, cells))
 
@@ -114,7 +114,7 @@ class EmbeddedSound(Population):
             self._folder = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy only reads: it does not inherit the duty to remove the files.
+        # A copy only reads, and must not remove the files.
         return {**self.__dict__, "_folder": None, "_progress": None}
 
     def _points(
@@ -153,11 +153,11 @@ class EmbeddedSound(Population):
 
     @abstractmethod
     def _embed_all(self, sound: Path) -> None:
-        """Write `EMBEDDINGS` to a folder, and everything else that `_arrange` needs."""
+        """Write `EMBEDDINGS`, and all other files that `_arrange` needs, to a folder."""
 
     @abstractmethod
     def _arrange(self, sound: Path, folder: Path) -> int:
-        """Write `POINTS`, those of the phones first, then the held-out ones.
+        """Write `POINTS`, first those of the phones, then the held-out ones.
 
         Returns:
             The number of the phones' points.
@@ -198,12 +198,12 @@ def _opened(encoder: Path | None, changed: int) -> Encoder:
 
 
 def changed(file: Path | None) -> int:
-    """Return when a file was last written, in nanoseconds; 0 without a file."""
+    """Return the modification time of a file in nanoseconds; 0 without a file."""
     with suppress(OSError):
         return file.stat().st_mtime_ns if file else 0
     return 0
 
 
 def starts(counts: Iterable[int]) -> NDArray[np.int64]:
-    """Return int64 (runs + 1,): where each run of a given length begins, and the last ends."""
+    """Return the start of each run, and the end of the last, given lengths: int64 (runs + 1,)."""
     return np.cumsum(np.fromiter(chain([0], counts), dtype=np.int64))

@@ -1,7 +1,7 @@
 """A cache of embedded sound, shared by the populations of this run and of later ones.
 
-What was heard has the bits that hearing it again would have: it is known by the sound, the encoder
-and everything of the machine that decides bits, and is read only if it is as it was written.
+A cached hearing equals a new one bit for bit: its key covers the sound, the encoder and everything
+on the machine that affects bits, and its digest is verified on reading.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ ROOM = 2 * 2**30
 """Bytes of hearings that are kept for later runs: about four million seconds of sound."""
 _UNFINISHED = ".new"
 FOLDER = "EARSHOT_HEARINGS"
-"""Environment variable with the folder of hearings for later runs; by default the user's cache."""
+"""Environment variable with the folder of the cache; by default in the user's cache."""
 
 
 @dataclass(frozen=True)
 class Hearings:
-    """A place where populations keep what they have heard for one another; processes may share it.
+    """A cache of embedded sound, shared by populations and processes.
 
-    The least recently used hearings give way to new ones once there are more than `most` of them,
-    and these take more than `room`.
+    The least recently used hearings are removed once there are more than `most` of them and they
+    take more than `room`.
 
     Attributes:
-        folder: Folder of the hearings; whoever made it removes it.
-        most: Hearings that are held whatever their size.
-        room: Bytes of hearings that are held however many they are.
+        folder: Folder of the hearings; its creator removes it.
+        most: Hearings that are kept regardless of their size.
+        room: Bytes of hearings that are kept regardless of their number.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class Hearings:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Let populations that are prepared within, in this process, look here first."""
+        """Let populations that are prepared within, in this process, use this cache."""
         before = _KEPT.set(self)
         try:
             yield
@@ -60,16 +60,16 @@ _KEPT: ContextVar[Hearings | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def hearing_once(most: int = 1) -> Iterator[Hearings]:
-    """Let populations that are prepared within hear the same sound once.
+    """Let populations that are prepared within embed the same sound only once.
 
-    The hearings lie in the system's temporary folder (TMPDIR), and are removed on leaving. Inside
-    another such context, or in `hearing_kept`, the outer one serves.
+    The cache is in the system's temporary folder (TMPDIR), and is removed on leaving. Inside
+    another such context, or `hearing_kept`, the outer cache is used.
 
     Args:
         most: Most hearings that are kept at a time, at least 1.
 
     Yields:
-        The place where they are kept, for other processes to use.
+        The cache, for other processes to use.
 
     Raises:
         OSError: There is no room for the hearings.
@@ -86,11 +86,11 @@ def hearing_once(most: int = 1) -> Iterator[Hearings]:
 
 @contextmanager
 def hearing_kept() -> Iterator[Hearings]:
-    """Disable the cache within the block.
+    """Let populations that are prepared within use a cache that is kept for later runs.
 
-    Hearings stay on disk, at most `ROOM` of them: in the folder that the environment variable
-    EARSHOT_HEARINGS names, or in the user's cache. Where neither is there or can be written, the
-    same as `hearing_once`.
+    It holds at most `ROOM` bytes afterwards, in the folder of the environment variable
+    EARSHOT_HEARINGS, or in the user's cache. If that folder is not writable, this is
+    `hearing_once`.
 
     Yields:
         The place where they are kept, for other processes to use.
@@ -114,8 +114,8 @@ def hearing_kept() -> Iterator[Hearings]:
 def hearings_folder() -> Path | None:
     """Return the folder in which `hearing_kept` keeps hearings, whether it exists or not.
 
-    None for a user without a home, such as a container's number with no name. A cache that is found
-    from the working directory is none either: somebody else may have made it.
+    None for a user without a home, such as an unnamed user of a container, and for a cache relative
+    to the working directory, which another user may control.
     """
     named = os.environ.get(FOLDER)
     if named:
@@ -130,7 +130,7 @@ def hearings_folder() -> Path | None:
 
 
 def _writable(folder: Path) -> bool:
-    """Return whether a folder is there, or can be made, and can be written to."""
+    """Return whether a folder exists or can be made, and is writable."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder):
@@ -141,12 +141,12 @@ def _writable(folder: Path) -> bool:
 
 @contextmanager
 def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
-    """Yield the folder of a hearing, which exists within the context, and perhaps afterwards.
+    """Yield the folder of a hearing, from the cache if possible; it exists within the context.
 
     Args:
-        what: Object whose `repr` tells the sound and the encoder, by their contents.
-        hear: Function that writes the hearing to an empty folder. One process calls it, and others
-            that want the same wait for it.
+        what: Object whose `repr` identifies the sound and the encoder by their contents.
+        hear: Function that writes the hearing to an empty folder; other processes that need the
+            same hearing wait.
     """
     kept = _KEPT.get()
     if kept is None:
@@ -168,7 +168,7 @@ def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
 def _hear(place: Path, hear: Callable[[Path], None]) -> None:
     """Hear into a folder that is renamed when complete, with its digest beside it.
 
-    A process that is killed leaves nothing that looks complete.
+    A killed process leaves only an incomplete folder, recognizable as such.
     """
     unfinished = place.with_suffix(_UNFINISHED)
     for left in (place, unfinished):
@@ -184,7 +184,7 @@ def _hear(place: Path, hear: Callable[[Path], None]) -> None:
 
 
 def _complete(place: Path) -> bool:
-    """Return whether a hearing is there, with every bit as it was written."""
+    """Return whether a hearing exists and matches its digest."""
     try:
         return place.with_suffix(".sha256").read_bytes() == _digest(place)
     except OSError:
@@ -200,7 +200,7 @@ def _digest(folder: Path) -> bytes:
 
 
 def _make_room(kept: Hearings, newest: Path | None = None) -> None:
-    """Remove surplus and unfinished hearings, but for those that another process is using."""
+    """Remove surplus and unfinished hearings, except those in use by another process."""
     places = {place for place in kept.folder.iterdir() if place.is_dir() and not place.suffix}
     others = sorted(places - {newest}, key=_used_last, reverse=True)
     for unfinished in kept.folder.glob(f"*{_UNFINISHED}"):  # of a process that was killed

@@ -15,7 +15,7 @@ from earshot_protocol.checks import between, fraction, share
 from earshot_simulations.fields import settle
 
 LARGEST_QUANTITY = 20
-"""Most recordings of a phone, in multiples of the mean, whatever the skew."""
+"""Most recordings of a phone, in multiples of the mean, for any skew."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ class Heterogeneity:
         labelled_correlation: Correlation between two recordings of one phone, as to whether they
             are labelled (the intra-class correlation of a beta-binomial): 0 where all phones label
             the same fraction, towards 1 where some label all and the others nothing; below 1.
-        mislabelled: Fraction of the labels that are wrong: each of these is another scene's, drawn
-            at random.
+        mislabelled: Fraction of wrong labels, each of another scene drawn at random.
 
     Raises:
         InvalidParametersError: A number is out of range.
@@ -65,18 +64,18 @@ class Heterogeneity:
         """Return the fraction of its recordings that a phone labels."""
         if not self.labelled_correlation or mean in (0, 1):
             return mean
-        # The two shape parameters have a sum s that gives the correlation 1 / (s + 1).
+        # For shape parameters of sum s the correlation is 1 / (s + 1).
         total = 1 / self.labelled_correlation - 1
         return float(generator.beta(mean * total, (1 - mean) * total))
 
     def mislabel(
         self, scenes: NDArray[np.int16], count: int, generator: np.random.Generator
     ) -> NDArray[np.int16]:
-        """Return the labels that a phone gives to what it labels, int16 (recordings,).
+        """Return a label for each recording of a phone, some of them wrong, int16 (recordings,).
 
         Args:
             scenes: True scene of each recording.
-            count: Number of scenes; of a single one, no label is wrong.
+            count: Number of scenes; with a single one, no label is wrong.
             generator: Generator of the phone's wrong labels.
         """
         if count < 2:

@@ -1,4 +1,4 @@
-"""The phones of a simulation, and how much each hears of which scene."""
+"""The phones of a simulation, and the number of recordings of each scene that they hear."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from earshot_simulations.populations.heterogeneity import Heterogeneity
 UNLABELLED = -1
 
 HELD_OUT_PER_SCENE = 200
-"""Recordings of each scene that no phone has heard."""
+"""Held-out recordings of each scene."""
 
 IDLE = 0.01
 """Fraction of the phones that have heard nothing."""
@@ -68,17 +68,18 @@ class Skipped:
 
 @dataclass(frozen=True)
 class PhoneCrowd:
-    """The recordings that each phone hears of each scene, and the part that gets a label.
+    """The scenes and labels of each phone's recordings.
+
 
     Every phone has its own number of recordings, uniform from half to one and a half times
-    `recordings` (one phone in a hundred has none), and its own mix of scenes; `heterogeneity` says
-    how far they differ beyond that.
+    `recordings` (one phone in a hundred has none), and its own mix of scenes; `heterogeneity` sets
+    further differences.
 
     Attributes:
         phones: Number of phones, at least 1.
         recordings: Mean number of recordings per phone, at least 1.
         scenes: Number of scenes, at least 1.
-        labelled: Fraction of the recordings that carry their true label, 0 to 1.
+        labelled: Fraction of the recordings that carry a label, 0 to 1.
         seed: Seed of the crowd, at least 0.
         heterogeneity: Differences between phones.
 
@@ -113,8 +114,8 @@ class PhoneCrowd:
             phone: Number of the phone, 0 to phones - 1.
 
         Returns:
-            Scenes int16 (recordings,), labels int16 (recordings,), and the phone's generator, to
-            draw everything else that belongs to this phone.
+            Scenes int16 (recordings,), labels int16 (recordings,), and the phone's generator, for
+            all further draws of this phone.
 
         Raises:
             InvalidInputError: There is no such phone.
@@ -128,7 +129,7 @@ class PhoneCrowd:
         named = generator.random(count) < labelled
         labels = scenes
         if self.heterogeneity.mislabelled:
-            # From a stream of its own: what phones hear, and label, stays the same.
+            # From a separate stream, so that recordings and labelled ones stay the same.
             wrong = self.generator(Stream.WRONG_LABELS, phone)
             labels = self.heterogeneity.mislabel(scenes, self.scenes, wrong)
         return scenes, np.where(named, labels, np.int16(UNLABELLED)), generator
@@ -153,13 +154,13 @@ class Population(ABC):
 
     Attributes:
         name: Kind of the phones' recordings, in a word or two.
-        encoder: Name of the encoder of the points, which a phase over them must ask for.
+        encoder: Name of the encoder of the points, which a phase over them must use.
         geometry: Geometry of the points, spherical if they have unit length.
         dimensions: Length of a point.
         phones: Number of phones.
         labels: Names of the labels; label i is the name of scene i.
         skipped: Recordings that could not be used; complete after `prepare`.
-        unheard: Sentence on sound files that are left out without being read; empty if none is.
+        unheard: Sentence on sound files that are left out unread; empty if there are none.
     """
 
     name: str
@@ -175,7 +176,7 @@ class Population(ABC):
         self._crowd = crowd
 
     def prepare(self) -> None:  # noqa: B027 - not all have such work
-        """Do the work that takes long, once; calls after the first do nothing."""
+        """Do the slow work once; calls after the first do nothing."""
 
     def recordings(self, phone: int) -> Recordings:
         """Return the recordings of one phone: possibly none, and the same at every call.

@@ -1,4 +1,4 @@
-"""Random generators seeded by a few numbers each, one for every phone: made by the million."""
+"""Random generators seeded by a few numbers each, fast enough for millions of phones."""
 
 from __future__ import annotations
 

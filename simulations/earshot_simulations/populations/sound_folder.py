@@ -41,13 +41,12 @@ from earshot_simulations.versions import readable_digest
 from earshot_simulations.workers import in_parallel
 
 HELD_OUT_FRACTION = 0.25
-"""Fraction of the clips of a folder that no phone hears."""
+"""Fraction of a folder's clips that is held out."""
 
 _BATCH = 8
 """Clips that are embedded together."""
 _CUT = "cut"
-"""Name of the file that holds, for each clip, its number of embedded seconds and the skipped
-ones."""
+"""Name of the file with the number of embedded seconds and the skipped ones of each clip."""
 
 _MOST_NAMED = 5
 
@@ -104,10 +103,7 @@ class SoundFolder(EmbeddedSound):
         return {**state, "_sides": ((), ())} if self._files else state
 
     def _clips(self) -> list[Clip]:
-        """Return the clips of both sides, in an order that no seed changes.
-
-        All crowds hear this folder in the same order.
-        """
+        """Return the clips of both sides by path, in the same order for all seeds and crowds."""
         return sorted(chain.from_iterable(self._sides), key=lambda clip: clip.path)
 
     def _sound(self) -> object:

@@ -31,7 +31,7 @@ from earshot_simulations.workers import in_parallel
 _BATCH = 256
 """Recordings that are embedded together."""
 _PUBLIC = 0
-"""Seed of the public pool, whatever the crowd's."""
+"""Seed of the public pool, independent of the crowd's."""
 _STARTS = "starts"
 """Name of the file that holds where each phone's points begin, int64."""
 
@@ -74,7 +74,7 @@ class Soundscapes(EmbeddedSound):
     def _embed_all(self, sound: Path) -> None:
         first = self._starts()
         done, total = 0, int(first[-1]) + HELD_OUT_PER_SCENE * len(self.labels)
-        # Not through a memory map, with which a full disk would kill the process.
+        # Not a memory map, with which a full disk would kill the process.
         with (sound / EMBEDDINGS).open("wb") as file:
             tasks = ((self._crowd, phones, self._encoder_file) for phones in _batches(first))
             for embeddings in in_parallel(_embed_phones, tasks, self._jobs):
@@ -102,10 +102,10 @@ class Soundscapes(EmbeddedSound):
 
 
 class PooledSoundscapes(EmbeddedSound):
-    """Phones whose recordings are seconds of a public pool, as if they met the same places.
+    """Phones whose recordings are seconds of a public pool, as if they visited the same places.
 
-    The pool depends on its size and the scenes alone: every crowd and every seed draws from it. The
-    held-out seconds are none of the pool's.
+    The pool depends on its size and the scenes alone, not on the crowd or the seed. Held-out
+    seconds are not in the pool.
     """
 
     name = "soundscapes"
@@ -191,7 +191,7 @@ def _embed_phones(crowd: PhoneCrowd, phones: range, encoder: Path | None) -> NDA
 def _embed_public(
     scenes: NDArray[np.int16], first: int, encoder: Path | None
 ) -> NDArray[np.float32]:
-    """Embed one batch of public seconds, whose generator is the place of the first alone."""
+    """Embed one batch of public seconds, seeded by the index of the first alone."""
     return _embed_scenes(scenes, seeds.generator(_PUBLIC, Stream.SOUND, first), encoder)
 
 

@@ -90,7 +90,7 @@ def candidates(votes: Counts, kept: Counts, noun: str) -> Picture | None:
 
 
 def histogram(names: Sequence[str], published: Counts, true: Counts) -> Picture | None:
-    """Draw recordings per label, as named by what was published, and true; None if uncounted."""
+    """Draw recordings per label, by published and by true names; None if uncounted."""
     if not true.any():
         return None
     order = np.sort(_largest(np.maximum(published, true)))
@@ -113,7 +113,7 @@ def votes_by_label(
 
     Args:
         votes: Votes, one row for each place.
-        places: Number of each place, as its row is called.
+        places: Number of each place, the name of its row.
         names: Names of the labels.
         noun: Noun for a place.
     """
@@ -144,7 +144,7 @@ def votes_by_label(
         axes.set_xticklabels([named(names[label]) for label in columns], rotation=90)
         axes.set_yticks(np.arange(rows) + 0.5)
         axes.set_yticklabels(list(map(str, places[:rows])))
-        # Beside the rows it would be cut where they are few.
+        # Beside few rows it would be cut off.
         axes.set_title(noun, loc="left", fontsize="medium")
         axes.tick_params(length=0)
 

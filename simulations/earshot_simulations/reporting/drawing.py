@@ -32,11 +32,11 @@ PALETTE = (
 )
 """Ten colours that stay apart under the three colour-vision deficiencies, on white and on black."""
 INK, MUTED, LINE, CARD = "#1b1e23", "#8b919b", "#dfe2e7", "#fdfdfe"
-"""Colours of the light theme; `_themed` turns each into a CSS variable that knows the dark one."""
+"""Colours of the light theme; `_themed` replaces them by CSS variables with a dark variant."""
 WIDTH = 4.6
-"""Width in inches, which also keeps text legible when a page scales the picture down to a phone."""
+"""Width in inches; text stays legible when a phone scales the picture down."""
 MOST_ROWS = 40
-"""Most rows of a chart, and names in the words for a picture."""
+"""Most rows of a chart, and names in its description."""
 
 _THEME = (
     "<style>"
@@ -62,7 +62,7 @@ _STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG without outside references, and a description of it in words.
+    """An SVG without external references, and its description.
 
     Attributes:
         svg: Markup of the picture.
@@ -78,7 +78,7 @@ class Picture:
     def source(self) -> Markup:
         """Data URI for an `img`, whose styles and ids cannot clash with those of the page."""
         encoded = base64.b64encode(self.svg.encode()).decode()
-        # S704: nothing of base64 needs to be escaped, and it is long.
+        # S704: base64 needs no escaping, which is slow for long strings.
         return Markup(f"data:image/svg+xml;base64,{encoded}")  # noqa: S704
 
 

@@ -1,4 +1,4 @@
-"""Pages made of templates that stand beside their modules; words become text, never markup."""
+"""Pages made of templates beside their modules; all values are escaped."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def page(
     figures: Mapping[str, str] | None = None,
     **content: Any,
 ) -> str:
-    """Return a whole page that loads nothing from elsewhere.
+    """Return a whole page without external resources.
 
     Args:
         template: Path in this package of the template that fills the blocks of `page.html`.
-        title: Title of the window, after the name of the system.
+        title: Title of the window, after "Earshot:".
         kicker: Kind of the page.
         headline: Outcome in one plain sentence.
         version: Version of Earshot.
-        warnings: Paragraphs below the headline that nobody must miss.
+        warnings: Highlighted paragraphs below the headline.
         figures: Figures at the head of the page, by name.
-        content: Values that the template names.
+        content: Values that the template uses.
     """
     return _TEMPLATES.get_template(template).render(
         title=title,

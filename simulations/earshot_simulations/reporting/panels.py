@@ -13,7 +13,7 @@ def panels_for(names: int, rows: int, height: float, **shared: Any) -> tuple[Any
         names: Number of data sets.
         rows: Number of rows of panels.
         height: Height of the picture in inches.
-        shared: Keywords for what axes share, as matplotlib takes them.
+        shared: Keyword arguments of `subplots` about shared axes.
     """
     from matplotlib.figure import Figure
 
@@ -22,7 +22,7 @@ def panels_for(names: int, rows: int, height: float, **shared: Any) -> tuple[Any
 
 
 def plain_logarithmic(axis: Any, ticks: Sequence[float]) -> None:
-    """Make the x axis logarithmic, with ticks where something was measured, in plain numbers."""
+    """Make the x axis logarithmic, with plain numbers at the measured values."""
     axis.set_xscale("log")
     axis.set_xticks(ticks, [f"{tick:,.12g}" for tick in ticks])
     axis.minorticks_off()

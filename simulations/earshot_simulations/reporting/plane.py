@@ -21,12 +21,11 @@ _MARKERS = ("o", "s", "^", "D")
 _LETTER, _LINE_HEIGHT = 0.024, 0.052
 """Size of text as fractions of the width and height of a picture."""
 MOST_VECTORS = 1500
-"""Most marks that are drawn as vectors; more become pixels, and only they, so that the file stays
-small."""
+"""Most marks drawn as vectors; more are rasterized, so that the file stays small."""
 _MOST_MARKS = 20_000
 
 Points = npt.NDArray[np.float32]
-"""Points that are placed, shape (m, d)."""
+"""Points before projection, shape (m, d)."""
 Integers = npt.NDArray[np.integer[Any]]
 Placed = npt.NDArray[np.float64]
 """Points in the plane, shape (m, 2)."""
@@ -76,8 +75,8 @@ def frame(points: Points) -> Frame:
         mean = points.mean(axis=0, dtype=np.float64) if len(points) else mean
         spread, rows = np.linalg.svd(points - mean, full_matrices=False)[1:]
         directions[: len(rows[:2])] = rows[:2]
-        # The sign of a component is arbitrary; the largest entry decides, for the same picture
-        # on every machine.
+        # The sign of a component is arbitrary: make the largest entry positive, for the same
+        # picture on every machine.
         largest = np.abs(directions).argmax(axis=1)
         directions *= np.sign(directions[[0, 1], largest])[:, None]
         variance = float((spread**2).sum())
@@ -99,7 +98,7 @@ def projection(plane: Frame) -> str:
 
 
 def recordings(points: Points, scenes: Integers, names: Sequence[str], plane: Frame) -> Picture:
-    """Draw points, coloured by the scene that each has, with the scenes' names."""
+    """Draw points coloured by scene, with the scenes' names."""
     placed = plane.place(points)
     present = np.unique(scenes)
     centres = np.array([placed[scenes == scene].mean(axis=0) for scene in present])
@@ -170,7 +169,7 @@ def room(
 ) -> list[tuple[float, float, str]]:
     """Return the place of each name: below its centre, or lower until it covers no other name.
 
-    Names that then fall out of the picture are left out.
+    Names that end up outside the picture are left out.
     """
     width, height = (plane.high - plane.low) * (_LETTER, _LINE_HEIGHT)
     places: list[tuple[float, float, str]] = []

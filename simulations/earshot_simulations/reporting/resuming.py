@@ -1,4 +1,4 @@
-"""Runs that are interrupted, and go on where they ended."""
+"""Runs that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from earshot_protocol.progress import Progress
 
 @contextmanager
 def resumable(folder: Path) -> Iterator[Progress]:
-    """Show the progress of a run; its interruption is not a failure and ends it with status 130.
+    """Show the progress of a run; on Ctrl-C, report how to resume it and exit with status 130.
 
     Args:
-        folder: Folder of what is done; made if it does not exist, named when the run is
-            interrupted.
+        folder: Folder of finished work; made if it does not exist.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:

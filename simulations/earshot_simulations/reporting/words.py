@@ -1,4 +1,4 @@
-"""Formatting of numbers and foreign text; what pages share with the dashboard comes from there."""
+"""Formatting of numbers and untrusted text, partly shared with the dashboard."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _Value = TypeVar("_Value")
 
 
 def printable(text: str) -> str:
-    """Return the text without control characters and halves of characters, which no page may hold.
+    """Return the text without control characters and lone surrogates.
 
-    Unlike on the dashboard, line breaks become spaces, and the reading direction may change.
+    Unlike on the dashboard, line breaks become spaces, and bidirectional controls are kept.
     """
     return "".join(
         letter

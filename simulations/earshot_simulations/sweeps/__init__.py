@@ -1,1 +1,1 @@
-"""Sweeps of many simulated phases, each kept as it finishes, and their joint results."""
+"""Sweeps of many simulated phases, each saved as it finishes, and their joint results."""

@@ -24,10 +24,9 @@ class Estimate:
 
     Attributes:
         mean: Mean over all seeds.
-        wide: Half of its 95 % interval by Student's t; None with one seed, which says nothing about
-            others.
+        wide: Half of its 95 % interval by Student's t; None with one seed.
         seeds: Number of seeds.
-        within: Range of the figure, which its interval keeps to; None for a figure without one.
+        within: Range of the figure, to which its interval is limited; None if unbounded.
     """
 
     mean: float
@@ -45,8 +44,8 @@ class Estimate:
         """Ends of the 95 % interval; None with one seed.
 
         In a range it is that of Student's t on the logit of the mean, whose standard error follows
-        by the delta method (Korn and Graubard 1999), so that it never leaves the
-        range. Where all seeds gave one end of the range, it has no width.
+        by the delta method (Korn and Graubard 1999), so that it never leaves the range. If all
+        seeds are at one end of the range, it has no width.
         """
         if self.wide is None:
             return None

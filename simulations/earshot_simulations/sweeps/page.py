@@ -36,7 +36,7 @@ METRICS: Mapping[str, str] = {
 _COUNTED = "centroids"
 """Name of a figure that counts centroids on one route, and cells on the other."""
 _MOST_LINES = 6
-"""Most lines of a picture; with more combinations of other settings, it shows their mean."""
+"""Most lines of a picture; more combinations of other settings are averaged."""
 _ASIDE = 0.012
 """Distance between lines at the same value, as a fraction of the axis."""
 _BEYOND = 0.15
@@ -139,8 +139,8 @@ def _by_setting(results: SweepTable) -> Iterator[_Multiples]:
 def lines(results: SweepTable, metric: str, setting: str) -> list[PictureLine]:
     """Return a figure against a setting, one line for each combination of the other settings.
 
-    If there are more lines than a picture can show, there is one: seed by seed the mean over all
-    combinations that have the value, so that the interval is over seeds and not over settings.
+    With more lines than a picture can show, there is one: the mean over all combinations that have
+    the value, seed by seed, so that the interval is over seeds and not over settings.
     """
     plan = results.plan
     values = sorted({arm.labels[setting] for arm in plan.arms}, key=_order)
@@ -173,7 +173,7 @@ def lines(results: SweepTable, metric: str, setting: str) -> list[PictureLine]:
 
 
 def drawn_metrics(results: SweepTable) -> list[str]:
-    """Return the figures worth drawing: those that are not the same in all runs."""
+    """Return the figures that differ between runs."""
     rows = results.rows()
     return [name for name in METRICS if len({row.get(name) for row in rows}) > 1]
 
@@ -238,7 +238,7 @@ def _picture(drawn: Sequence[PictureLine], metric: str, setting: str) -> Picture
                     color=PALETTE[number % len(PALETTE)],
                     marker="o",
                     markersize=3.5,
-                    # Nothing lies between two names, nor between a number and infinity.
+                    # No line between names, nor between a number and infinity.
                     linestyle="-" if numeric else "none",
                     linewidth=1.3,
                     capsize=2.5,

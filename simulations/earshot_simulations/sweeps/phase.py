@@ -39,7 +39,7 @@ NOTHING: Figures = {
     **dict.fromkeys((ARI_TRAIN, ARI_TEST, NAMES, CLEAR_NAMES, CENTROID_NAMES), 0.0),
     CENTROIDS: 0,
 }
-"""Figures of a phase without a result: all recordings are in one cluster without a name."""
+"""Figures of a phase without a result: one unnamed cluster of all recordings."""
 
 
 def simulated(settings: Settings) -> Figures:

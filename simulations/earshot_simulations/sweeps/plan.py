@@ -1,4 +1,4 @@
-"""The plan of a sweep: a base, the settings that vary, and seeds; made in Python or by a file."""
+"""The plan of a sweep: a base, the settings that vary, and seeds; from Python or a file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SEED = "seed"
 _KEYS = ("seeds", "settings", "grid", "list")
 _USUAL_SEEDS = 5
 NOT_VARIED = WHERE | {SEED}
-"""Settings that a sweep does not take from its file, but has of its own."""
+"""Settings that a sweep sets itself and does not read from its file."""
 
 Changes = Mapping[str, Any]
 """Changes of settings, by their dotted names."""
@@ -124,7 +124,7 @@ def _entries(values: object) -> list[Any] | None:
         return None
     try:
         return [plain_value(value) for value in values]
-    except TypeError:  # of an array without dimensions, which is a number
+    except TypeError:  # an array without dimensions, which is a number
         return None
 
 
@@ -176,7 +176,7 @@ def _listed(points: Iterable[Changes]) -> Sequence[Changes]:
 
 
 def _settings(base: Changes, point: Changes) -> Settings:
-    """Return the settings of one point, which can be simulated."""
+    """Return the checked settings of one point."""
     told = ", ".join(f"{name}={value}" for name, value in point.items()) or "no change"
     for name in (*base, *point):
         if name in NOT_VARIED:
@@ -209,7 +209,7 @@ def _nested(base: Changes, point: Changes) -> dict[str, Any]:
 
 
 def _refuse_unused(base: Changes, points: Sequence[Changes], each: Sequence[Settings]) -> None:
-    """Refuse settings that no run uses, as points that differ in these would be the same."""
+    """Refuse settings that no run uses, as points that differ only in these are equal."""
     used = [settings.discovery for settings in each]
     usual = entries_of(Settings())
     given = {name for name, value in base.items() if value != usual.get(name)}
@@ -257,14 +257,14 @@ def read(file: str | os.PathLike[str]) -> SweepPlan:
 
 
 def read_settings(file: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the settings of one run, those alone that the file names, as plain values.
+    """Read the settings of one run that the file names, as plain values.
 
     Args:
         file: TOML file with `[settings]` as in a sweep; or the `result.json` of a run, or its
-            folder, which say all settings of the run's route, but not where phones ran.
+            folder, with all settings of the run's route except where phones ran.
 
     Raises:
-        InvalidInputError: There is no such file, or it is neither of these.
+        InvalidInputError: There is no such file, or it has another format.
         InvalidParametersError: A key or a setting is unknown, or has the wrong type; the message
             names the file.
     """

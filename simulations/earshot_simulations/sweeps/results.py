@@ -1,4 +1,4 @@
-"""A whole sweep: the runs that are not done yet, then one table and one page of all."""
+"""A whole sweep: the missing runs, then one table and one page of all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sweep(
     processes: int = 1,
     progress: Progress = silent,
 ) -> SweepTable:
-    """Simulate every point with every seed, and keep one table and one page of all.
+    """Simulate every point with every seed, and write one table and one page of all.
 
     Args:
         base: Settings that all runs share; its seed and its processes are ignored.

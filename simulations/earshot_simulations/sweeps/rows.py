@@ -14,10 +14,10 @@ from earshot_protocol.plain_values import plain_value
 from earshot_simulations.phases.run import INFINITE, plain
 
 Figures = Mapping[str, float | int | str | None]
-"""Measurements of one phase, by name; a number of NumPy is kept as Python's."""
+"""Measurements of one phase, by name; NumPy numbers are converted to Python's."""
 
 _NOT_FINITE = {repr(number): number for number in (math.inf, -math.inf, math.nan)}
-"""Numbers that JSON does not have, by the words for them in the file."""
+"""Numbers that JSON cannot represent, by their text in the file."""
 
 FILE = "phases.jsonl"
 """Name of the file in the output folder of commands."""
@@ -44,10 +44,10 @@ class Rows:
         return self._figures[key]
 
     def append(self, key: str, configuration: Mapping[str, object], figures: Figures) -> None:
-        """Keep a finished phase; it is on the disk when this returns.
+        """Append a finished phase; it is on disk when this returns.
 
         Raises:
-            InvalidInputError: The phase cannot be kept, as for `Journal.append`; earlier ones are.
+            InvalidInputError: The phase cannot be written (see `Journal.append`).
         """
         found = {name: plain_value(value) for name, value in figures.items()}
         row = {

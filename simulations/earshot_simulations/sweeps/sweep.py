@@ -1,4 +1,4 @@
-"""Many phases, in any number of processes, each kept as it finishes."""
+"""Many phases, in any number of processes, each saved as it finishes."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Measure:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase to be measured, identified by all that its figures depend on."""
+    """One phase to measure, identified by all that its figures depend on."""
 
     measure: Measure
     settings: Settings
 
     @property
     def configuration(self) -> Mapping[str, object]:
-        """Everything that the figures depend on, with digests in place of paths."""
+        """All settings that the figures depend on, with digests instead of paths."""
         settings = msgspec.to_builtins(asdict(self.settings))
         for where in WHERE:
             del settings[where]
@@ -92,11 +92,10 @@ def measured(
     processes: int = 1,
     progress: Progress = silent,
 ) -> list[tuple[Figures, ...]]:
-    """Measure every phase that the file does not hold, and keep it as soon as it is done.
+    """Measure every phase that the file does not hold, and append it when it is done.
 
-    A phase that several arms share is done once, and so is hearing for phases of one crowd, in
-    whichever process they run. An interruption loses the phases that are under way, one per
-    process; the next call does those and continues.
+    A phase that several arms share runs once, and phases of one crowd share embedded sound across
+    processes. An interruption loses the running phases, one per process; the next call continues.
 
     Args:
         arms: Arms to measure.
@@ -133,8 +132,8 @@ def measured(
 def _by_crowd(due: Sequence[Phase], processes: int) -> Iterator[Phase]:
     """Yield the phases of one crowd together, with one phase of each of the next crowds ahead.
 
-    As many are ahead as there are processes: a process hears the next crowd while others go through
-    the last one, and recordings are asked for while they are still kept.
+    One crowd per process is ahead: a process embeds the next crowd while others finish the last
+    one, and recordings are used while they are still cached.
     """
     crowds: dict[tuple[object, ...], list[Phase]] = {}
     for phase in sorted(due, key=lambda phase: (phase.settings.phones, phase.settings.seed)):

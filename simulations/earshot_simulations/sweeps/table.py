@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CSV, PARQUET = "table.csv", "table.parquet"
 SHOWN = ("ari_test", "label_accuracy", "clear_label_accuracy")
-"""Figures that are shown first."""
+"""Figures shown first."""
 _MOST_SHOWN = 8
 
 
@@ -54,7 +54,7 @@ class SweepTable:
 
     @property
     def failures(self) -> int:
-        """Number of phases without a result; their scores are those of no result."""
+        """Number of phases without a result, which have the scores of `phase.NOTHING`."""
         return sum(bool(figures.get("failure")) for each in self.figures for figures in each)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -96,7 +96,7 @@ class SweepTable:
         return f"{len(plan.arms)} points, {len(plan.seeds)} seeds each{failed}"
 
     def _points(self) -> list[list[tuple[str, str]]]:
-        """Return each point's settings, and its first figures over seeds, in words."""
+        """Return each point's settings, and its first figures over seeds, as text."""
         shown = [(name, self.estimates(name)) for name in SHOWN if name in self.metrics]
         return [
             [
@@ -120,7 +120,7 @@ def over_seeds(metric: str, values: Sequence[Any]) -> Estimate | None:
 
 
 def write(table: SweepTable, folder: Path) -> None:
-    """Write `table.csv` and `table.parquet`, each as a whole or not at all.
+    """Write `table.csv` and `table.parquet`, each atomically.
 
     In CSV numbers have all their digits, ∞ is `inf`, and missing values are empty. Parquet has
     types, and under the key `earshot` of its metadata the version and all settings that did not

@@ -1,5 +1,5 @@
-"""Cost of an ensemble's votes to a curator who holds them: bounds that look at the votes.
+"""Cost of outcomes that a curator publishes, including bounds that depend on the votes.
 
-None of these bounds hold against anybody who sees more than the published outcomes, as the server
-of a secure sum does. Costs that depend on votes are private themselves.
+These bounds hold only against observers of the published outcomes alone, not against the server of
+a secure sum, which sees noisy counts. Costs that depend on votes are private themselves.
 """

@@ -1,4 +1,4 @@
-"""Cost of two-valued answers, such as yes or no from a noisy number, whatever the number is."""
+"""Cost of one-bit answers from a noisy number, independent of the number."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from earshot_protocol import checks
 from earshot_protocol.arrays import Numbers
 
 _FAR = 30.0
-"""Product of λ and the distance above which an answer is charged like the noisy number."""
+"""Product of λ and Δ/σ above which an answer is charged like the noisy number."""
 _BESIDE = 9.0
 _POINTS = 301
 _CLOSER = 25
 _ROUNDS = 7
 _MARGIN = 1 + 1e-9
-"""Margin above the gap between the largest value and the largest value that was tried."""
+"""Factor that covers the gap between the maximum and the largest value tried."""
 
 
 def bit_divergence(deviation: float, orders: npt.ArrayLike, moved: float = 1.0) -> Numbers:
     """Return the largest divergence of [x + N(0, σ²) > T] from a neighbour's answer, over all x.
 
-    It is max_a D_λ(Bern Φ(a) ‖ Bern Φ(a ± Δ/σ)), for every T and in both directions: 2/π of that of
-    the noisy number, λΔ²/2σ², where λ ≪ σ/Δ (the Fisher information of the answer), and as much
-    where λ ≫ σ/Δ. A change that moves x by less costs less.
+    It is max_a D_λ(Bern Φ(a) ‖ Bern Φ(a ± Δ/σ)), for every T and in both directions: 2/π times the
+    divergence of the noisy number, λΔ²/2σ², where λ ≪ σ/Δ (the Fisher information of the answer),
+    and equal to it where λ ≫ σ/Δ. It grows with Δ.
 
     Args:
         deviation: Standard deviation σ of the noise.
@@ -47,7 +47,7 @@ def bit_divergence(deviation: float, orders: npt.ArrayLike, moved: float = 1.0) 
 
 
 def _largest(distance: float, orders: Numbers) -> Numbers:
-    """Search on a grid, then on finer ones around the best point of the one before."""
+    """Maximize on a grid, then on ever finer ones around the best point so far."""
     reach = orders * distance + _BESIDE
     centres, width, count = np.zeros(len(orders)), reach, _POINTS
     best = np.zeros(len(orders))
@@ -65,7 +65,7 @@ def _largest(distance: float, orders: Numbers) -> Numbers:
 def _divergences(points: Numbers, distance: float, orders: Numbers) -> Numbers:
     """Return the divergence of Bern Φ(a) from Bern Φ(a + Δ/σ).
 
-    The other direction and sign are those of −a − Δ/σ and −a.
+    The other direction and sign are covered by the points −a − Δ/σ and −a.
     """
     from scipy.special import log_ndtr
 
@@ -78,6 +78,6 @@ def _divergences(points: Numbers, distance: float, orders: Numbers) -> Numbers:
         total += np.exp(law) * np.expm1(np.minimum(ratio, 1.0))
         logs = np.logaddexp(logs, law + ratio)
         alike &= ratio <= 1.0
-    # Where both laws are nearly the same, the logarithm of a sum would cancel.
+    # Where both laws are nearly the same, log-sum-exp would lose all digits.
     near: Numbers = np.where(alike, np.log1p(total), logs)
     return near / less

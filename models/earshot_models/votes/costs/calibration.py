@@ -1,4 +1,4 @@
-"""Noise that a number of answered queries needs, whatever the votes are."""
+"""Least noise for a number of answered queries, independent of the votes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from earshot_protocol.privacy.losses import LARGEST_LOSS
 _GRID = 1_000_000
 """Most points of the grid on which losses are convolved."""
 _CLOSE = 1e-3
-"""Tolerance of a scale's logarithm: a search ends this close to the least scale, and above it."""
+"""Tolerance of a scale's logarithm: the result is at most this far above the least scale."""
 
 
 def gaussian_deviation(epsilon: float, delta: float, queries: int, change: float) -> float:
     """Return σ on every count, in votes, with which all queries together are (ε, δ)-private.
 
-    Gaussian releases lose exactly what a single one does that is √queries times as sensitive (Balle
-    and Wang, ICML 2018, Theorem 8, computed by the library dp-accounting).
+    Gaussian releases compose exactly to one of √queries times the sensitivity (Balle and Wang, ICML
+    2018, Theorem 8, computed by the library dp-accounting).
 
     Args:
         epsilon: Value of ε for all queries together.
@@ -47,8 +47,8 @@ def gaussian_deviation(epsilon: float, delta: float, queries: int, change: float
 def laplace_scale(epsilon: float, delta: float, queries: int, change: float) -> float:
     """Return the scale of Laplace noise on every count with which all queries are (ε, δ)-private.
 
-    The scale is in votes. Each answer is purely change/scale-private (Papernot et al., ICLR 2017,
-    Theorem 2), and nothing else about it is used.
+    The scale is in votes. Only the pure ε of each answer, change/scale, is used (Papernot et al.,
+    ICLR 2017, Theorem 2).
 
     Args:
         epsilon: Value of ε for all queries together.
@@ -63,7 +63,7 @@ def laplace_scale(epsilon: float, delta: float, queries: int, change: float) -> 
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
     times = checks.whole("queries", queries)
-    # This scale is always enough: with it, the ε of the answers add up to the target.
+    # Enough by basic composition: the ε of the answers add up to the target.
     enough = checks.positive("change", change) * times / epsilon
     short = enough / 2
     while _laplace_epsilon(short, delta, times, change) <= epsilon:
@@ -77,12 +77,12 @@ def laplace_scale(epsilon: float, delta: float, queries: int, change: float) -> 
 
 
 def _laplace_epsilon(scale: float, delta: float, queries: int, change: float) -> float:
-    """Return ε of all answers: by their losses, convolved by the library, or by a looser bound."""
+    """Return ε of all answers, by numerical convolution of losses or a looser bound."""
     each = change / scale
     added = queries * each
     if added > LARGEST_LOSS:
         return composed_epsilon((Pure(each, queries),), delta)
-    # The smallest loss is a multiple of this to the last bit, so that it is not rounded.
+    # A power-of-two fraction of the loss, so that the loss is exactly on the grid.
     interval = each / 2 ** max(0, math.floor(math.log2(each * _GRID / added)))
     answer = library.from_discrete_laplace_mechanism(
         each, 1, value_discretization_interval=interval

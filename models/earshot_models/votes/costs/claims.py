@@ -1,7 +1,7 @@
-"""Costs of votes as papers claim them, to stand beside the real ones.
+"""Costs of votes as claimed in papers, for comparison with the real ones.
 
-None of them is used to account for anything. Where votes have several winners, the papers put noise
-both on the votes for a label and on those not for it; as the two add up to the teachers, their σ is
+They are not used for accounting. For votes with several winners, the papers add noise both to the
+votes for a label and to those against it; as the two sum to the number of teachers, their σ equals
 `printed_deviation` on the votes here.
 """
 
@@ -28,8 +28,8 @@ def claimed_binary(labels: int, sigma: float, orders: npt.ArrayLike) -> Numbers:
 def claimed_clipped(tau: float, norm: int, sigma: float, orders: npt.ArrayLike) -> Numbers:
     """Return λτ²/σ² for ballots of length τ in L2 (their Lemma 3.2), 2λτ²/σ² in L1 (their (9)).
 
-    In L2, 4λτ²/σ² holds where two such ballots fit beside each other. In L1, the length in L1 is
-    charged although the noise is Gaussian.
+    In L2, 4λτ²/σ² holds where two such ballots can be disjoint. In L1, the papers charge the L1
+    length although the noise is Gaussian.
 
     Raises:
         InvalidParametersError: The norm is neither 1 nor 2.
@@ -54,7 +54,7 @@ def printed_deviation(sigma: float) -> float:
 
 
 def classic_rho(epsilon: float, delta: float) -> float:
-    """Return ρ that ε pays for in papers: min_λ ρλ + ln(1/δ)/(λ − 1) = ρ + 2√(ρ ln(1/δ)) = ε.
+    """Return the largest ρ for ε in papers: min_λ ρλ + ln(1/δ)/(λ − 1) = ρ + 2√(ρ ln(1/δ)) = ε.
 
     Raises:
         InvalidParametersError: The value of ε or δ is out of range.

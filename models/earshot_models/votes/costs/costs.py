@@ -1,8 +1,8 @@
-"""Cost of a curator's winners, query by query: the check of each, and the answers given.
+"""Cost of a curator's winners, query by query: its check, and its answer if one is given.
 
-Ledgers add up what happened: every query asked pays for its check, and those answered also pay for
-the answer. Divergences of the same order add up, even where a query depends on earlier answers
-(Mironov, CSF 2017). The sum turns into ε at the best order.
+Every query pays for its check, and answered queries also for the answer. Divergences of the same
+order add up, even where a query depends on earlier answers (Mironov, CSF 2017). The sum is
+converted to ε at the best order.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from earshot_protocol.privacy.events import RenyiCurve
 ORDERS = np.concatenate([np.arange(2.0, 64.0), np.geomspace(64, 1024, 24)])
 """Default orders λ."""
 COARSE = np.array([1.5, 2.0, 3.0, 4.5, 6.5, 9.0, 13.0, 18.0, 25.0, 36.0, 52.0, 80.0, 130.0, 250.0])
-"""Orders λ that are enough to see where the best one is."""
+"""Orders λ for a first search for the best one."""
 _FINE = 9
 
 
 class Method(enum.StrEnum):
-    """Method of working out divergences, from the dearest cost to the cheapest."""
+    """Method of computing divergences, from the largest cost to the smallest."""
 
     INDEPENDENT = "independent"
-    """Cost by the noise alone. For queries fixed beforehand it may be published as it is; for
-    queries that were answered, it tells what the answers tell, and promises nothing."""
+    """Cost by the noise alone. For a number of queries fixed in advance it may be published; for
+    the queries that were answered, it depends on the answers and is no guarantee."""
     DEPENDENT = "dependent"
     """Cost by Papernot et al., for the actual votes; private itself (see `costs.smooth`). It bounds
     the divergence of these votes from a neighbour's, not the other way round."""
     EXACT = "exact"
-    """Cost by the law of what is published, in both directions; private itself."""
+    """Cost by the distribution of outcomes, in both directions; private itself."""
 
 
 class Divergences(NamedTuple):
@@ -57,7 +57,7 @@ class Divergences(NamedTuple):
 
 
 def spent(divergences: Divergences, voted: npt.NDArray[np.bool_]) -> Numbers:
-    """Return what was spent after each query, (queries, orders): all checks, and answers given.
+    """Return the cumulative cost after each query, (queries, orders).
 
     Args:
         divergences: Divergences of the queries, in the order in which they were asked.
@@ -112,7 +112,7 @@ def epsilon(
 def best_epsilon(
     curve: Callable[[Numbers], Numbers], delta: float, *, classic: bool = False
 ) -> tuple[float, float]:
-    """Return ε of what was spent, and the order that gives it.
+    """Return the ε of a divergence curve, and the best order.
 
     A few orders are tried first, then more around the best of them.
 
@@ -131,7 +131,7 @@ def best_epsilon(
 
 
 def event(divergences: Numbers, orders: npt.ArrayLike) -> RenyiCurve:
-    """Return what was spent, as a ledger and any accountant keep it.
+    """Return the spent divergences as an event for accountants.
 
     Args:
         divergences: Sum of divergences, (orders,).
@@ -144,13 +144,13 @@ def event(divergences: Numbers, orders: npt.ArrayLike) -> RenyiCurve:
 def gaussian_answer(
     deviation: float, votes: Numbers, orders: Numbers, method: Method, weight: float
 ) -> Numbers:
-    """Return what a winner by Gaussian noise costs, (queries, orders).
+    """Return the cost of a winner by Gaussian noise, (queries, orders).
 
     Args:
         deviation: Standard deviation σ of the noise on each count.
         votes: Votes for each class, (queries, classes).
         orders: Orders λ, each above 1.
-        method: Method of working out the divergences.
+        method: Method of computing the divergences.
         weight: Weight of the vote that neighbours move.
     """
     if method is Method.EXACT:
@@ -165,10 +165,10 @@ def gaussian_answer(
 def laplace_answer(
     gamma: float, votes: Numbers, orders: Numbers, method: Method, weight: float
 ) -> Numbers:
-    """Return what a winner by Laplace noise of scale 1/γ costs, as `gaussian_answer` does.
+    """Return the cost of a winner by Laplace noise of scale 1/γ, as `gaussian_answer` does.
 
     Raises:
-        InvalidParametersError: The method is exact, which Laplace noise does not have.
+        InvalidParametersError: The method is exact, which is not available for Laplace noise.
     """
     if method is Method.EXACT:
         raise InvalidParametersError(
@@ -184,7 +184,7 @@ def laplace_answer(
 def check_divergences(
     check: ConfidentCheck, agreement: Numbers, orders: Numbers, method: Method, weight: float
 ) -> Numbers:
-    """Return what the check before a winner costs, (queries, orders).
+    """Return the cost of the check before a winner, (queries, orders).
 
     Args:
         check: Check.
@@ -198,7 +198,7 @@ def check_divergences(
     if method is Method.INDEPENDENT:
         usual = dependent.independent_divergence(ratio, orders)
         return np.broadcast_to(usual, (len(agreement), len(orders)))
-    # Many queries share the same number.
+    # Many queries share the same number, so compute each once.
     alike, which = np.unique(agreement, return_inverse=True)
     if method is Method.EXACT:
         found = check_divergence(alike, threshold, sigma, orders, weight)

@@ -1,8 +1,8 @@
 """Rényi divergences of noisy votes that have a likely outcome (Papernot et al., ICLR 2018).
 
-Where nearly all teachers agree, neighbours' outcomes are nearly the same whatever the noise. All
-functions here bound the divergence of the votes' outcome from that of any neighbour, and not the
-other way round, which can be larger: `costs.outcomes` has both.
+Where nearly all teachers agree, neighbours' outcomes are nearly the same for any noise. All
+functions here bound the divergence of the votes' outcome from that of any neighbour, but not the
+reverse, which can be larger: `costs.outcomes` has both.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def log_other_answer(most: npt.NDArray[np.number], threshold: float, deviation: 
 
 
 def independent_divergence(ratio: float, orders: npt.ArrayLike) -> Numbers:
-    """Return the divergence whatever the votes: λ/σ² if a neighbour moves one (Proposition 8).
+    """Return the divergence for any votes: λ/σ² if a neighbour moves one (Proposition 8).
 
     Args:
         ratio: Ratio σ/Δ of the noise's deviation and a voter's weight.
         orders: Orders λ, each above 1.
 
     Returns:
-            One divergence for each order.
+        One divergence for each order.
     """
     return np.asarray(orders, dtype=np.float64) / checks.positive("ratio", ratio) ** 2
 

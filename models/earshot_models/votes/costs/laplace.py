@@ -1,4 +1,4 @@
-"""Cost of winners by Laplace noise (LNMax): by its purity, and by how likely its outcome is."""
+"""Cost of winners by Laplace noise (LNMax): for any votes, and for the actual votes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from earshot_protocol.privacy.events import Pure
 
 
 def log_other_winner(votes: npt.NDArray[np.number], gamma: float) -> Numbers:
-    """Bound the probability that Laplace noise lets a class win that does not have the most votes.
+    """Bound the log-probability that Laplace noise lets a class win without the most votes.
 
     q = Σ (2 + γΔ_j) / (4 e^(γΔ_j)), with Δ_j the votes that class j lacks (Papernot et al.,
     ICLR 2017, Lemma 4).
@@ -42,20 +42,20 @@ def log_other_winner(votes: npt.NDArray[np.number], gamma: float) -> Numbers:
 
 
 def independent_divergence(ratio: float, orders: npt.ArrayLike) -> Numbers:
-    """Return the divergence of anything purely 2γ-private, below 2γ²λ, whatever the votes.
+    """Return the divergence of a pure 2γ-private mechanism, at most 2γ²λ, for any votes.
 
-    A neighbour moves one vote, which changes every count by at most one, so each of the two counts
-    that change loses γ (Papernot et al. 2017, Theorem 2).
+    A neighbour moves one vote, which changes two counts by one, each at a cost of γ (Papernot et
+    al. 2017, Theorem 2).
 
     Args:
         ratio: Ratio γΔ of a voter's weight and the noise's scale.
         orders: Orders λ, each above 1.
 
     Returns:
-            One divergence for each order.
+        One divergence for each order.
 
     Raises:
-            InvalidParametersError: The ratio is not positive.
+        InvalidParametersError: The ratio is not positive.
     """
     rate = checks.positive("ratio", ratio)
     return renyi(Pure(2 * rate), np.atleast_1d(np.asarray(orders, dtype=np.float64)))
@@ -66,7 +66,7 @@ def dependent_divergence(log_q: npt.ArrayLike, ratio: float, orders: npt.ArrayLi
 
     This is the moments bound of Papernot et al. (ICLR 2017), Theorem 3, where q < 1 / (e^(2γ) + 1):
     D_λ ≤ ln[(1 − q)((1 − q)/(1 − e^(2γ)q))^(λ−1) + q e^(2γ(λ−1))] / (λ − 1); otherwise, or where it
-    is less, the bound by purity alone. Like Theorem 6 for Gaussian noise, it says nothing of the
+    is less, the bound for any votes. Like Theorem 6 for Gaussian noise, it does not bound the
     neighbour's divergence from these votes.
 
     Args:

@@ -1,4 +1,4 @@
-"""Cost to a curator of labels that win each by itself, and how far a teacher can change them.
+"""Cost of labels that a curator decides one by one, and their sensitivity to one teacher.
 
 Neighbours differ in one teacher's ballot, replaced by any other or, in the phone unit, by zeros.
 """
@@ -32,7 +32,7 @@ def number_divergences(
     method: Method,
     moved: float = 1.0,
 ) -> Numbers:
-    """Return what it costs to say whether a number + N(0, σ²) passes a threshold.
+    """Return the cost of publishing whether a number + N(0, σ²) passes a threshold.
 
     Args:
         numbers: Numbers, (numbers,), which a neighbour changes by at most `moved`.
@@ -58,9 +58,9 @@ def number_divergences(
 def squared_change(ballot: Ballot, unit: Unit = Unit.REPLACED_PHONE) -> float:
     """Return Δ², the squared L2 distance between votes of neighbours, in votes.
 
-    For k labels it is k if ballots are not clipped, whatever neighbours are; for clipped ones at
-    most min(2τ², k), or less where two ballots of that length do not fit beside each other; τ² for
-    one that is left out.
+    For k labels it is k if ballots are not clipped, in both units. For clipped ones it is at most
+    min(2τ², k), or less where two ballots of that length cannot be disjoint; for one that is left
+    out it is τ².
     """
     return (ballot.l2(unit) / ballot.vote) ** 2
 
@@ -68,7 +68,7 @@ def squared_change(ballot: Ballot, unit: Unit = Unit.REPLACED_PHONE) -> float:
 def gaussian_divergence(
     ballot: Ballot, deviation: float, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
 ) -> Numbers:
-    """Return λΔ²/2s², what an answer costs against anybody who sees the noisy votes themselves.
+    """Return λΔ²/2s², the cost of an answer against an observer of the noisy votes.
 
     Args:
         ballot: Ballot that one teacher casts on one query.
@@ -86,12 +86,12 @@ def gaussian_divergence(
 
 
 class LabelChange:
-    """Change that one teacher may make: labels, each by one of some sizes, within a total.
+    """Change of the votes for labels by one teacher: each by one of some sizes, within a total.
 
-    A label that changes by a costs f(a), and f grows with a. So a label that both ballots hold, by
-    a and a', costs no more than one that changes by the larger of both; and if f(a) ≤ c·a² for all
-    sizes, labels together cost at most Σ c·e, where e ≤ the largest a² of each label and Σ e ≤
-    `room`. For ballots of zeros and ones, that is the sum over labels.
+    A label that changes by a costs f(a), and f grows with a. So a label on both ballots, with a and
+    a', costs no more than one that changes by the larger of both; and if f(a) ≤ c·a² for all sizes,
+    labels together cost at most Σ c·e, where e ≤ the largest a² of each label and Σ e ≤ `room`. For
+    ballots of zeros and ones, that is the sum over labels.
     """
 
     def __init__(self, ballot: Ballot, unit: Unit) -> None:
@@ -114,7 +114,7 @@ class LabelChange:
 
     @property
     def most(self) -> float:
-        """Largest square of what one label changes by."""
+        """Largest squared change of one label."""
         return float(self.sizes[-1] ** 2)
 
     def cost(
@@ -157,7 +157,7 @@ class LabelChange:
         return np.minimum(self._worst(table, which, asked), usual)
 
     def _worst(self, table: Numbers, which: npt.NDArray[np.intp], asked: Answered) -> Numbers:
-        """Return Σ c·e over the labels that cost most, as far as there is room."""
+        """Return the largest Σ c·e within `room`: the most expensive labels first."""
         labels = asked.shape[1]
         if labels * self.most <= self.room:
             return self.most * _added(table, which, asked)
@@ -172,7 +172,7 @@ class LabelChange:
 
 
 def _added(table: Numbers, which: npt.NDArray[np.intp], asked: Answered) -> Numbers:
-    """Return the sum over labels, holding only one number for each query and order."""
+    """Return the sum over labels, one at a time to save memory."""
     total = np.zeros((len(which), table.shape[1]))
     for label in range(which.shape[1]):
         total += table[which[:, label]] * asked[:, label, None]

@@ -1,13 +1,13 @@
-"""Costs that Muschiol (2021) claims for votes against thresholds, to stand beside the real ones.
+"""Costs that Muschiol (2021) claims for votes against thresholds, for comparison.
 
-None of them is used to account for anything, and none of them holds: the most labels of a training
-sample, n = 3, do not bound what a newly trained teacher may answer (4.2.2); an adaptive threshold
-of votes without noise jumps with a single one of them (Definition 11); and costs are converted at
-orders that end at λ = 2 from below, which are sound but not the best. The costs that do hold are in
+They are not used for accounting, and none of them holds: the most labels of a training sample, n =
+3, do not bound what a newly trained teacher may answer (4.2.2); an adaptive threshold of votes
+without noise jumps with a single one of them (Definition 11); and costs are converted at orders
+that end at λ = 2 from below, which are sound but not the best. The costs that do hold are in
 `costs.thresholds`.
 
 Muschiol's σ_e and σ_c are variances of noise on the average of M teachers, times M: on sums of
-votes they are variances of σM, since its tables can be reproduced with these and nothing else.
+votes they are variances σM; only with these can its tables be reproduced.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 
 MOST_LABELS = 3
-"""Most labels n of a training sample, and so what its absence is said to change (4.2.2)."""
+"""Most labels n of a training sample: the claimed sensitivity to its absence (4.2.2)."""
 WHY_NOT = f"a teacher that is trained anew may change all of its labels, not {MOST_LABELS} at most"
-"""Reason for which no printed cost holds."""
+"""Reason why no printed cost holds."""
 DELTA = 1e-8
 """Value of δ in all tables and figures."""
 ORDERS = np.concatenate([np.arange(2.0, 33.0), np.geomspace(34.0, 512.0, 24)])
@@ -59,11 +59,10 @@ def claimed_threshold(
 
 
 def claimed_check(sigma: float, orders: npt.ArrayLike) -> Numbers:
-    """Return λ/2σ_c² for each sample that a confident tally is asked about.
+    """Return λ/2σ_c² for the check of each sample.
 
-    The text says that an answered sample pays nothing for its check (4.2.4); Table 5.4 instead
-    agrees with this cost for every sample, answered or not, which holds for one noise on the
-    largest sum.
+    According to the text, an answered sample pays nothing for its check (4.2.4); Table 5.4 agrees
+    with this cost for every sample, answered or not, which holds for one noise on the largest sum.
     """
     return claimed_threshold(sigma, orders, 1)
 
@@ -71,7 +70,7 @@ def claimed_check(sigma: float, orders: npt.ArrayLike) -> Numbers:
 def raw_thresholds(votes: npt.NDArray[np.number]) -> Numbers:
     """Return the middle of the widest gap between sorted votes, the upper of equal ones.
 
-    This is Definition 11. It looks at votes without noise: for (50, 25, 0, 0, 0) it is 37.5, for
+    This is Definition 11. It depends on votes without noise: for (50, 25, 0, 0, 0) it is 37.5, for
     (50, 26, 0, 0, 0) it is 13.
 
     Raises:
@@ -143,8 +142,8 @@ def claimed_answers(
     conditions fail.
 
     Raises:
-            InvalidInputError: The threshold is adaptive and the votes are on one label.
-            InvalidParametersError: An order is 1 or less.
+        InvalidInputError: The threshold is adaptive and the votes are on one label.
+        InvalidParametersError: An order is 1 or less.
     """
     ratio = rule.sigma * math.sqrt(2.0 / MOST_LABELS)
     return dependent_divergence(rule.log_q(votes), ratio, orders)
@@ -156,7 +155,7 @@ def claimed_checks(
     """Return the claimed cost of each check by its votes, (queries, orders); zeros without one.
 
     Raises:
-            InvalidParametersError: An order is 1 or less.
+        InvalidParametersError: An order is 1 or less.
     """
     chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     if rule.check is None:
@@ -177,8 +176,8 @@ def claim(
         answered: Queries that passed the check, bool (queries,); all by default.
 
     Raises:
-            InvalidInputError: The threshold is adaptive and the votes are on one label.
-            InvalidParametersError: No query was answered.
+        InvalidInputError: The threshold is adaptive and the votes are on one label.
+        InvalidParametersError: No query was answered.
     """
     passed = np.ones(len(votes), dtype=np.bool_) if answered is None else answered
     if not passed.any():
@@ -217,7 +216,7 @@ def claimed_epsilon(
         delta: Value of δ at which ε is stated.
 
     Raises:
-            InvalidParametersError: δ is not between 0 and 1.
+        InvalidParametersError: δ is not between 0 and 1.
     """
     total = answered * claimed_threshold(sigma, ORDERS)
     if check_sigma is not None:

@@ -1,9 +1,9 @@
-"""Exact cost of publishing outcomes of noisy votes, from the laws of outcomes, vote by vote.
+"""Exact cost of publishing outcomes of noisy votes, from the distributions of outcomes.
 
-A curator publishes who won, not the noisy counts. The probability that each class wins can be
-worked out for the votes and for all that differ from them by one moved vote, and so can the Rényi
-divergence, in both directions. It is never more than that of the noisy counts, and usually far
-less. Like everything that looks at votes, it is private itself.
+A curator publishes winners, not noisy counts. The probability that each class wins is computed for
+the votes and for all neighbours with one moved vote, and from these the Rényi divergence, in both
+directions. It is at most that of the noisy counts, and usually far less. As it depends on votes, it
+is private itself.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidParametersError
 
 ERROR = 1e-11
-"""Margin added to each divergence: more than quadrature and rounding lose."""
+"""Margin added to each divergence: more than the error of quadrature and rounding."""
 
 _REACH = 9.0
-"""Deviations beyond the counts at which integrands end; what lies beyond is negligible."""
+"""Deviations beyond the counts at which integration stops; the tail is negligible."""
 _LARGEST_RATIO = 200.0
 """Largest log-ratio of two chances of being below a point: products of two stay well in floats."""
 _STEP = 0.25
@@ -30,7 +30,7 @@ _STEP = 0.25
 
 
 def log_winning(votes: npt.NDArray[np.number], deviation: float) -> Numbers:
-    """Return the law of the class with the largest noisy count, argmax n_j + N(0, σ²).
+    """Return the log-probability that each class wins, argmax n_j + N(0, σ²).
 
     Args:
         votes: Votes for each class, (classes,).
@@ -51,9 +51,9 @@ def log_winning(votes: npt.NDArray[np.number], deviation: float) -> Numbers:
 def outcome_divergence(
     votes: npt.NDArray[np.number], deviation: float, orders: npt.ArrayLike, weight: float = 1.0
 ) -> Numbers:
-    """Return the largest divergence between who wins here and at a neighbour, both directions.
+    """Return the largest divergence between winners here and at a neighbour, both directions.
 
-    At a neighbour, one vote of this weight is moved from one class to another.
+    A neighbour has one vote of this weight moved from one class to another.
 
     Args:
         votes: Votes for each class, (queries, classes).
@@ -65,8 +65,8 @@ def outcome_divergence(
         Divergences, (queries, orders), each at most `ERROR` too large.
 
     Raises:
-            InvalidParametersError: `votes` is not a table of finite numbers, at least 0, with two
-                classes or more, an order is 1 or less, or the weight or σ is not positive.
+        InvalidParametersError: `votes` is not a table of finite numbers, at least 0, with two
+            classes or more, an order is 1 or less, or the weight or σ is not positive.
     """
     table = checked_votes(votes)
     if (table < 0).any():
@@ -102,8 +102,8 @@ def check_divergence(
         Divergences, (queries, orders), each at most `ERROR` too large.
 
     Raises:
-            InvalidParametersError: A number is not finite, an order is 1 or less, or σ₁ is not
-                positive.
+        InvalidParametersError: A number is not finite, an order is 1 or less, or σ₁ is not
+            positive.
     """
     from scipy.special import log_ndtr
 
@@ -145,7 +145,7 @@ def _largest(counts: Numbers, sigma: float, orders: Numbers, moved: float) -> Nu
     last = {counts[place]: place for place in range(len(counts))}
     moves = []
     for here, there in itertools.product(first.tolist(), repeat=2):
-        # Classes of equal counts are alike: one is enough, or two if the vote moves between them.
+        # Classes of equal counts are interchangeable: one is enough, or two for moves between them.
         target = last[counts[there]]
         if counts[here] >= moved and here != target:
             moves.append((here, target))
@@ -156,12 +156,12 @@ def _largest(counts: Numbers, sigma: float, orders: Numbers, moved: float) -> Nu
 
 
 def _laws(grid: _Grid, moves: list[tuple[int, int]]) -> Numbers:
-    """Return log-probabilities of who wins, (1 + moves, classes): of the votes, then of each move.
+    """Return log-probabilities that classes win, (1 + moves, classes): unmoved, then for each move.
 
-    Class j wins with ∫ density_j ∏ below_i, i ≠ j. A move multiplies what is below by one ratio for
-    its source and one for its target, so that sums over points are products of matrices; where a
-    class is itself a source or a target, its density moves with it. Rows are scaled by their
-    largest entry: anything that then underflows is negligible beside it, as ratios are far from it.
+    Class j wins with ∫ density_j ∏ below_i, i ≠ j. A move multiplies `below` by one ratio for its
+    source and one for its target, so that sums over points are products of matrices; where a class
+    is itself a source or a target, its density moves too. Rows are scaled by their largest entry,
+    so that underflow is negligible.
     """
     apart = grid.below - grid.below[0]
     if np.abs(apart).max() > _LARGEST_RATIO:
@@ -201,7 +201,7 @@ def _law(grid: _Grid, move: tuple[int, int] | None) -> Numbers:
 def law_divergence(
     law: Numbers, other: Numbers, orders: Numbers, log_times: Numbers | float = 0.0
 ) -> Numbers:
-    """Return the larger Rényi divergence of two laws of outcomes, in both directions.
+    """Return the larger Rényi divergence of two distributions of outcomes, of both directions.
 
     Args:
         law: Natural logarithm of the probability of each outcome, (…, outcomes).

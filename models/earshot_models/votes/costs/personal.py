@@ -1,17 +1,17 @@
-"""Data owners with budgets of their own: sensitivities, and the number of labels they can pay for.
+"""Personal budgets of data owners: sensitivities, and the number of labels they can pay for.
 
 There are three ways to let owners spend differently (Mühl, *Personalizing Private Aggregation of
 Teacher Ensembles*, Freie Universität Berlin 2021, chapter 5): a record serves several teachers, a
 teacher sits out some votes, or votes have weights. All of them cost Δ_o² times a vote of weight
 one, where Δ_o is the number of copies, 1 or 0, or the weight. Groups of equal budgets are public,
 and who belongs to which must not depend on the data. `OneWinnerRule.divergences` with a group's
-weight says what the group pays for the actual votes, given the real noise and the weighted counts;
-the noise's deviation over the weight takes the place of σ.
+weight returns the group's cost for the actual votes, given the real noise and the weighted counts;
+the noise's deviation over the weight replaces σ.
 
-`OwnersAccount` says who can still pay. Its costs are those of noise alone, λρ, of what was
-answered, which everybody knows who has the answers: to stop by what votes really cost would reveal
-something about the votes. An owner is promised its budget; `OwnersAccount.spent` depends on the
-votes, through which queries were answered.
+`OwnersAccount` decides which owners can still pay, by the cost of noise alone, λρ, of the answered
+queries, which are public: a decision by data-dependent costs would leak information about the
+votes. An owner's guarantee is its budget; `OwnersAccount.spent` depends on the votes, through which
+queries were answered.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def weights(groups: Sequence[OwnerGroup]) -> Numbers:
 
 
 def copies(groups: Sequence[OwnerGroup]) -> npt.NDArray[np.int64]:
-    """Return how many teachers T use a record of each group: the smallest proportional to budgets.
+    """Return the number of teachers per record of each group: least integers in ratio.
 
     Args:
         groups: Groups of owners, at least one.
 
     Raises:
-            InvalidParametersError: The ratios of budgets are not small fractions.
+        InvalidParametersError: The ratios of budgets are not small fractions.
     """
     budgets, _ = _of(groups)
     ratios = [
@@ -100,10 +100,10 @@ def copies(groups: Sequence[OwnerGroup]) -> npt.NDArray[np.int64]:
 
 
 def frequencies(groups: Sequence[OwnerGroup]) -> Numbers:
-    """Return how often each group's teachers vote: at most always, else in proportion to ε².
+    """Return the frequency at which each group's teachers vote, at most 1, by ε².
 
-    For budgets 1 and R that is 1 : 2R², which section 6.2.2 found to keep the costs of both in the
-    ratio of budgets; the group with the least budget votes half as often as the square would say.
+    For budgets 1 and R it is 1 : 2R², which section 6.2.2 found to keep the costs of both in the
+    ratio of budgets; the group with the least budget votes half as often as ε² alone would give.
 
     Args:
         groups: Groups of owners, at least one.
@@ -115,7 +115,7 @@ def frequencies(groups: Sequence[OwnerGroup]) -> Numbers:
 
 
 def concentration(epsilon: npt.ArrayLike, delta: float) -> Numbers:
-    """Return ρ(ε) = (√(L + ε) − √L)², L = ln 1/δ: what noise alone may spend for ε.
+    """Return ρ(ε) = (√(L + ε) − √L)², L = ln 1/δ: the largest concentration for ε.
 
     It follows from the conversion λρ + L/(λ − 1).
 
@@ -137,7 +137,7 @@ def expected_labels(
     delta: float,
     factor: float = 1.0,
 ) -> float:
-    """Return the labels that owners with budgets pay for; with an ε of 1 each they pay for `base`.
+    """Return the expected labels under these budgets, given `base` labels for ε = 1.
 
     The number is base · min_o ρ(ε_o) / (ρ(1) (Δ_o / factor)²): every label costs each owner the
     same at each order, up to the square of its sensitivity, and the first owner to use up its
@@ -191,7 +191,7 @@ def _of(groups: Sequence[OwnerGroup]) -> tuple[Numbers, Numbers]:
 class OwnersAccount:
     """Account of owners' budgets, spent query by query.
 
-    An owner is asked only if it can pay for the check and for an answer; then it pays for what
+    An owner votes only if it can pay for both the check and an answer; then it is charged for what
     happened. An owner with too little left drops out, and the others continue.
 
     Args:
@@ -200,8 +200,8 @@ class OwnersAccount:
         records: Records of the largest data set that is protected, if δ is to be compared with it.
 
     Raises:
-        InvalidParametersError: A budget is not positive, or δ is not below one in all records:
-            that would permit publishing a record.
+        InvalidParametersError: A budget is not positive, or δ is not below 1/records, which would
+            permit publishing a record.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class OwnersAccount:
             raise InvalidParametersError(
                 f"delta={delta:g}: must be below one in {records} records, {1 / records:.3g}"
             )
-        # Rounded down, so that turning back into ε never exceeds the budget.
+        # Rounded down, so that converting back to ε never exceeds the budget.
         self._limits = np.array([_within(each, delta) for each in self._budgets.tolist()])
         self._spent = np.zeros(len(self._budgets))
 
@@ -235,7 +235,7 @@ class OwnersAccount:
         """Return the weights with which owners vote on the next query: zero for any unable to pay.
 
         Args:
-            cost: Cost of the noise that is added, no matter who votes.
+            cost: Cost of the noise that is added, for any voters.
             weights: Weight of each owner's votes, (owners,), copies counted; not negative.
 
         Raises:
@@ -254,8 +254,8 @@ class OwnersAccount:
             answered: Whether the teachers answered.
 
         Raises:
-            InvalidParametersError: The weights are of another kind, or an owner could not pay;
-                then nothing is charged.
+            InvalidParametersError: The weights are invalid, or an owner could not pay; nothing is
+                charged.
         """
         each = self._checked(weights)
         after = self._spent + (cost.check + cost.answer * bool(answered)) * np.square(each)

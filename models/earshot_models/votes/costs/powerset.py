@@ -1,7 +1,7 @@
 """Cost of publishing which of all 2^k sets of labels won, from the sets that were cast.
 
-Sets that nobody cast are alike: they are one kind of outcome, of which there are many. So exact
-laws of outcomes take no more work for a million sets than for the few that teachers name.
+Uncast sets are interchangeable and computed as one kind of outcome with a multiplicity. So exact
+distributions take no more work for a million sets than for the few that were cast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NARROW_STEP = 0.3
 
 
 def log_other_set(votes: SubsetVotes, deviation: float) -> Numbers:
-    """Bound the log-probability that Gaussian noise makes another set than the commonest win.
+    """Bound the log-probability that Gaussian noise lets a set win without the most votes.
 
     q = min(½ Σ erfc(Δ_j / 2σ), 1 − 2^-k) over all sets, cast or not (Proposition 7 of Papernot et
     al., ICLR 2018, as Dziedzic et al., PoPETs 2023, Proposition 5.1).
@@ -38,7 +38,7 @@ def log_other_set(votes: SubsetVotes, deviation: float) -> Numbers:
         ln q, (queries,).
 
     Raises:
-            InvalidParametersError: σ is not positive.
+        InvalidParametersError: σ is not positive.
     """
     from scipy.special import log_ndtr, logsumexp
 
@@ -57,7 +57,7 @@ def log_other_set(votes: SubsetVotes, deviation: float) -> Numbers:
 def set_divergence(
     votes: SubsetVotes, deviation: float, orders: npt.ArrayLike, unit: Unit = Unit.REPLACED_PHONE
 ) -> Numbers:
-    """Return the largest divergence between which set wins here and at a neighbour.
+    """Return the largest divergence between the winning set here and at a neighbour.
 
     Both directions count. A neighbour has one vote moved from a set to any other, or, where a
     teacher is left out (`Unit.PHONE`), one vote fewer or more.
@@ -72,7 +72,7 @@ def set_divergence(
         Divergences, (queries, orders), each at most `ERROR` too large.
 
     Raises:
-            InvalidParametersError: An order is 1 or less, or σ is not positive.
+        InvalidParametersError: An order is 1 or less, or σ is not positive.
     """
     sigma, chosen = checks.positive("deviation", deviation), checked_orders(orders)
     log_uncast, known = votes.log_uncast, dict[tuple[int, ...], Numbers]()
@@ -101,7 +101,7 @@ class _Kinds:
         return cls(np.append(0.0, each), np.append(log_uncast, np.log(times)))
 
     def moves(self, left_out: bool) -> list[tuple[int | None, int | None]]:
-        """Return from which kind to which a vote may go; None where it comes or goes altogether."""
+        """Return (source, target) kinds of a moved vote; None where one is added or removed."""
         kinds = range(len(self.counts))
         voted = [kind for kind in kinds if self.counts[kind] > 0]
         if left_out:
@@ -114,10 +114,10 @@ class _Kinds:
         ]
 
     def fewer(self, taken: list[int]) -> Numbers:
-        """Return ln of how many sets of each kind are left without these, (kinds,)."""
+        """Return ln of the number of sets of each kind, without these, (kinds,)."""
         logs = self.log_times.copy()
         for kind in taken:
-            # In double precision, one fewer than e^36 or more is as many.
+            # In double precision, subtracting 1 from e^36 or more changes nothing.
             left = math.expm1(logs[kind]) if logs[kind] < 36 else math.inf
             if left != math.inf:
                 logs[kind] = math.log(left) if left > 0.5 else -math.inf
@@ -136,7 +136,7 @@ def _largest(kinds: _Kinds, sigma: float, orders: Numbers, left_out: bool) -> Nu
 def _laws(
     kinds: _Kinds, sigma: float, moves: list[tuple[int | None, int | None]]
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Return for each move how likely a set of each kind wins before and after, and how many exist.
+    """Return for each move the law of the winning set before and after, and multiplicities.
 
     All are logarithms, (moves, kinds + 2): for every kind, the sets whose counts stay; then the set
     that loses a vote, and the set that gets it, either of which may be missing.

@@ -1,7 +1,7 @@
-"""Publication of what votes cost: smooth sensitivity, noise in proportion to it, and its own cost.
+"""Publication of a data-dependent cost with noise of smooth sensitivity.
 
-The noise is normal, with a deviation that depends on the votes itself: neighbours' differ by at
-most a factor of e^β. The bounds of `costs.smooth` are what goes in here.
+The noise is normal, with a deviation that depends on the votes; those of neighbours differ by at
+most a factor of e^β. The local sensitivities come from `costs.smooth`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def smooth_sensitivity(sensitivities: Numbers, beta: float) -> float:
 
 
 def release_divergence(order: float, beta: float, deviation: float) -> float:
-    """Return what it costs to publish a value with normal noise of deviation SS·σ_s.
+    """Return the cost of publishing a value with normal noise of deviation SS·σ_s.
 
     The cost is λ/(2σ_s²v) − ln v/(2(λ−1)) − β, where v = λ − (λ − 1)e^(2β) must be above 0. It is
     the divergence of two normal laws whose means are one smooth sensitivity (the smaller of both)
@@ -50,8 +50,7 @@ def release_divergence(order: float, beta: float, deviation: float) -> float:
         deviation: Deviation σ_s, in units of the smooth sensitivity.
 
     Raises:
-        InvalidParametersError: The smoothness β is too large for any noise to be enough; the error
-            says below which value it must be.
+        InvalidParametersError: The smoothness β is too large for any noise.
     """
     if not (math.isfinite(order) and order > 1):
         raise InvalidParametersError(f"order={order}: must be finite and above 1")
@@ -65,12 +64,12 @@ def release_divergence(order: float, beta: float, deviation: float) -> float:
 
 
 def largest_beta(order: float) -> float:
-    """Return the β below which `release_divergence` exists: ½ ln(λ / (λ − 1))."""
+    """Return the β below which `release_divergence` is finite: ½ ln(λ / (λ − 1))."""
     return -0.5 * math.log1p(-1 / order)
 
 
 def printed_release_divergence(order: float, beta: float, deviation: float) -> float:
-    """Return Theorem 23 of Papernot et al. (ICLR 2018) as printed, too little from βλ ≈ 0.3 on.
+    """Return the cost of Theorem 23 of Papernot et al. (ICLR 2018), too small from βλ ≈ 0.3 on.
 
     It is λe^(2β)/σ_s² + (βλ − ½ ln(1 − 2βλ))/(λ − 1), for λ < 1/(2β).
 
@@ -84,16 +83,16 @@ def printed_release_divergence(order: float, beta: float, deviation: float) -> f
 
 
 class VotesCost(enum.StrEnum):
-    """Cost that looks at votes."""
+    """Kind of data-dependent cost."""
 
     DEPENDENT = "dependent"
     """Cost by Theorem 6 of Papernot et al. (2018), which bounds one direction."""
     EXACT = "exact"
-    """Cost by the law of what is published, in both directions; for two classes only."""
+    """Cost by the distribution of outcomes, in both directions; for two classes only."""
 
 
 class Costs(NamedTuple):
-    """Cost of some queries together, by their votes.
+    """Data-dependent cost of some queries together.
 
     Attributes:
         spent: Cost of the queries; to be published with noise.
@@ -105,7 +104,7 @@ class Costs(NamedTuple):
 
 
 class CostRelease(NamedTuple):
-    """Settings by which a cost is published.
+    """Settings for the publication of a cost.
 
     Attributes:
         order: Order λ of the divergence.
@@ -125,17 +124,17 @@ class CostRelease(NamedTuple):
     def noise(self) -> float:
         """Deviation of the noise on the published divergence; as secret as the sensitivity.
 
-        It is `_LEAST` where there is nothing to hide; a lower bound leaves it as smooth.
+        It is at least `_LEAST`, which keeps it smooth.
         """
         return max(self.sensitivity * self.deviation, _LEAST)
 
 
 def published(divergence: float, release: CostRelease, random: RandomBytes = os.urandom) -> float:
-    """Return R + SS·N(0, σ_s²), rounded up to a multiple of 2^-10: what may be shown of a cost.
+    """Return R + SS·N(0, σ_s²), rounded up to a multiple of 2^-10, for publication.
 
-    The noise is in exact steps, far smaller than those that are published: it falls into each of
-    these nearly as often as real-valued noise would (`noisy_counts.ODDS`). The value can be smaller
-    than R, even negative; its sum with `CostRelease.divergence` is what was spent at this order.
+    The noise is sampled exactly in much smaller steps, so the result has nearly the probabilities
+    of real-valued noise (`noisy_counts.ODDS`). The value can be smaller than R, even negative; its
+    sum with `CostRelease.divergence` is the cost at this order.
 
     Args:
         divergence: Divergence R of the actual votes.
@@ -149,7 +148,7 @@ def published(divergence: float, release: CostRelease, random: RandomBytes = os.
 def best_release(sensitivities: Numbers, order: float) -> CostRelease:
     """Return β and σ_s that minimise the cost of publishing plus the deviation of the noise.
 
-    It looks at the votes: to publish, choose with votes that are not secret, or beforehand.
+    The choice depends on the votes: for a publication, use public votes or choose beforehand.
 
     Args:
         sensitivities: Local sensitivities LS_d at this order, (distances,).

@@ -1,10 +1,9 @@
-"""Bounds on how far one teacher's votes can change what votes cost, near the actual votes.
+"""Local sensitivities of data-dependent costs, near the actual votes.
 
-A cost that depends on votes reveals something about them. One teacher's vote changes the cost of
-each query by little; how much, at votes that are d teachers away from these, is bounded for every
-query, added up over queries, and only then smoothed (`costs.releases`): neighbours share queries,
-and anybody who moves one teacher's votes moves them everywhere (Papernot et al., ICLR 2018,
-appendix C; Nissim, Raskhodnikova and Smith, STOC 2007).
+A cost that depends on votes reveals information about them. The change of a query's cost by one
+teacher, at votes that are d teachers away from these, is bounded for every query, added up over
+queries, and only then smoothed (`costs.releases`), as a teacher votes on all queries (Papernot et
+al., ICLR 2018, appendix C; Nissim, Raskhodnikova and Smith, STOC 2007).
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ def local_sensitivities(
     teachers: int,
     weight: float = 1.0,
 ) -> Numbers:
-    """Return how far a neighbour's data-dependent cost can be, at votes d teachers away.
+    """Return bounds on the local sensitivity of the cost, at votes d teachers away.
 
     Args:
-        deviation: Standard deviation σ of the noise that was really added to each count.
+        deviation: Standard deviation σ of the noise that was added to each count.
         check: Check before an answer, of the largest count; None for none.
         votes: Votes of every query that was asked, (queries, classes).
         voted: Queries that the teachers answered, bool (queries,); public, so the same for
@@ -53,9 +52,8 @@ def local_sensitivities(
         Local sensitivities for d = 0, 1, …, added up over queries, float64 (teachers + 1,).
 
     Raises:
-            InvalidParametersError: Votes are bad, the order is out of range, or σ is such that the
-                cost of an answer does not grow with q as smooth sensitivity requires
-                (`check_growth`).
+        InvalidParametersError: Votes are invalid, the order is out of range, or for this σ the cost
+            of an answer does not grow with q as smooth sensitivity requires (`check_growth`).
     """
     table = dependent.checked_votes(votes)
     count = checks.whole("teachers", teachers)
@@ -81,13 +79,12 @@ def exact_sensitivities(
     order: float,
     teachers: int,
 ) -> Numbers:
-    """Return the same as `local_sensitivities`, for the exact cost of votes for two classes.
+    """Return local sensitivities of the exact cost of votes for two classes.
 
-    All votes that n teachers can cast for two classes are (v, n − v), and a neighbour of these is
-    (v ± 1, n − v ∓ 1): so the cost of each v from 0 to n, worked out once, is a table that gives
-    the cost of votes d teachers away and of their neighbours. The check of the larger count v is
-    likewise a table, over 0 … n. The largest step between two neighbours within d of these votes is
-    their local sensitivity at distance d, exactly, not a bound.
+    Votes of n teachers for two classes are (v, n − v), and their neighbours are (v ± 1, n − v ∓ 1).
+    So a table of the cost of each v from 0 to n gives the cost of votes d teachers away and of
+    their neighbours. The check of the larger count is likewise a table. The largest step between
+    two neighbours within d of these votes is their local sensitivity at distance d, exactly.
 
     Args:
         deviation: Standard deviation σ of the noise that was really added to each count.
@@ -101,8 +98,8 @@ def exact_sensitivities(
         Local sensitivities for d = 0, 1, …, added up over queries, float64 (teachers + 1,).
 
     Raises:
-            InvalidParametersError: There are not two classes, so that no such proof is known, or
-                counts are not whole or do not add up.
+        InvalidParametersError: There are not two classes, or counts are not whole or do not add up
+            to `teachers`.
     """
     table = dependent.checked_votes(votes)
     count = checks.whole("teachers", teachers)
@@ -131,11 +128,11 @@ def _grown(ratio: float, classes: int, order: float) -> _Answers:
 
 
 class _Answers:
-    """Cost of one GNMax answer as a function of q, and how far a neighbour's can be.
+    """Cost of one GNMax answer as a function of q, and its local sensitivity.
 
-    Moving one vote changes q to something between B_L(q) and B_U(q) (Papernot et al. 2018,
-    Proposition 22): q = (m − 1)/2 · erfc(x) is that of m − 1 classes that trail alike, whose gap
-    a vote changes by at most two.
+    Moving one vote changes q to a value between B_L(q) and B_U(q) (Papernot et al. 2018,
+    Proposition 22): q = (m − 1)/2 · erfc(x) is that of m − 1 equally trailing classes, whose gap a
+    vote changes by at most two.
 
     Attributes:
         log_q0: Natural logarithm of the q from which noise alone costs less than Theorem 6.
@@ -178,8 +175,8 @@ class _Answers:
     def check_growth(self) -> None:
         """Check conditions C5 and C6 of the paper: R grows with q, and so do both steps below q1.
 
-        The step down goes on growing up to q0, where it ends at q1, so none in between is larger
-        than the largest at either end. This is tried at some thousand points, not proven.
+        The step down keeps growing up to q0, where it ends at q1, so none in between is larger than
+        the largest at either end. This is checked at some thousand points, not proven.
 
         Raises:
             InvalidParametersError: The conditions do not hold, so `sensitivities` would not be a
@@ -201,9 +198,9 @@ class _Answers:
     ) -> Numbers:
         """Return LS_d of each query, (queries, teachers + 1).
 
-        Below q1, sensitivity grows with q, which grows most where the first class loses to the
-        second; above q0 it falls with q, which falls most where the first wins from the second.
-        Between them it is largest, and a query that gets there stays there.
+        Below q1, sensitivity grows with q, and q grows most by moving votes from the first class to
+        the second; above q0 it falls with q, which falls most by the reverse moves. Between them it
+        is largest, and a query that gets there stays there.
 
         Args:
             votes: Votes of each query in descending order, (queries, classes).
@@ -241,7 +238,7 @@ class _Answers:
 
 
 def _check_table(check: ConfidentCheck, order: float, teachers: int, weight: float) -> Numbers:
-    """Return what the check of v votes costs, v = 0, 1, …, n."""
+    """Return the cost of the check of v votes, v = 0, 1, …, n."""
     numbers = np.arange(teachers + 1.0)
     logs = dependent.log_other_answer(numbers, check.threshold, check.deviation)
     ratio = math.sqrt(2) * check.deviation / weight
@@ -249,9 +246,9 @@ def _check_table(check: ConfidentCheck, order: float, teachers: int, weight: flo
 
 
 def _of_table(costs: Numbers, places: npt.NDArray[np.int64]) -> Numbers:
-    """Return LS_d of looking up places in a table whose adjacent entries are those of neighbours.
+    """Return LS_d of a table whose adjacent entries are costs of neighbours, summed over places.
 
-    It is the largest step from any entry at most d places away, added up over places.
+    It is the largest step from any entry at most d places away.
     """
     steps: Numbers = np.abs(np.diff(costs))
     around: Numbers = np.maximum(np.append(steps, 0.0), np.append(0.0, steps))

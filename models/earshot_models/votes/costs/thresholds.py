@@ -1,13 +1,13 @@
-"""Cost to a curator of publishing which labels have more votes than a threshold.
+"""Cost of publishing which labels have more votes than a threshold, by a curator.
 
 One teacher changes as many of L labels as it has outputs: all of them, or, where only its v largest
 count, v if it is left out and 2v if it is replaced (`changed_labels`). The number of labels in the
-training data bounds nothing: a model that is trained anew may answer anything.
+training data is no bound: a retrained model may answer anything.
 
 A published cost has noise of smooth sensitivity (`costs.releases`): bounds for every query are
 added up and only then smoothed, as in `costs.smooth` for one winner. One teacher changes every sum
-by one vote at most, so k teachers change by k how far a label is from its threshold, and with it q,
-which grows as labels come near (`release_costs`).
+by one vote at most, so k teachers change the distance of a label from its threshold by at most k,
+and q grows as this distance shrinks (`release_costs`).
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from earshot_protocol.privacy.events import BoundedRange
 from earshot_protocol.privacy.mechanisms import Unit
 
 _QUERIES = 64
-"""Queries whose labels are worked out at once."""
+"""Queries whose labels are computed at a time."""
 _LEAST = -200.0
-"""Logarithm ln q below which the cost is taken to be that of this q."""
+"""Smallest ln q; smaller ones have the same cost."""
 _CELLS = 20_000
-"""Cells of ln q; each costs as much as the dearest q up to its end, so cost never falls with q."""
+"""Cells of ln q; each has the largest cost up to its end, so the cost never falls with q."""
 
 
 def changed_labels(winners: int | None, labels: int, unit: Unit = Unit.REPLACED_PHONE) -> int:
@@ -60,7 +60,7 @@ def changed_labels(winners: int | None, labels: int, unit: Unit = Unit.REPLACED_
 
 
 def gaussian_divergence(deviation: float, changed: int, orders: npt.ArrayLike) -> Numbers:
-    """Return λΔ²/2σ², (orders,), the cost against anybody who sees the noisy votes themselves.
+    """Return λΔ²/2σ², (orders,), the cost against an observer of the noisy votes.
 
     Args:
         deviation: Standard deviation σ of the noise on votes.
@@ -76,15 +76,15 @@ def gaussian_divergence(deviation: float, changed: int, orders: npt.ArrayLike) -
 def grid_divergence(scale: float, orders: npt.ArrayLike) -> Numbers:
     """Return the cost of a threshold that Gumbel noise chose from a grid, (orders,).
 
-    It is λ/2g², or 2/g where that is less: room changes by at most one vote, so losses have a range
-    of 2/g (Cesar and Rogers, ALT 2021).
+    It is at most λ/2g² and 2/g: the distance to a threshold changes by at most one vote, so losses
+    have a range of 2/g (Cesar and Rogers, ALT 2021).
 
     Args:
         scale: Scale g of the Gumbel noise.
         orders: Orders λ, each above 1.
 
     Raises:
-            InvalidParametersError: An order is 1 or less, or g is not positive.
+        InvalidParametersError: An order is 1 or less, or g is not positive.
     """
     chosen = checked_orders(orders)
     return renyi(BoundedRange(2 / checks.positive("scale", scale)), chosen)
@@ -93,7 +93,7 @@ def grid_divergence(scale: float, orders: npt.ArrayLike) -> Numbers:
 def log_other_labels(votes: Numbers, threshold: float, deviation: float) -> Numbers:
     """Return the log-probability that noise changes any label against a public threshold.
 
-    q = 1 − ∏ Φ(|sᵢ − th| / σ), however labels depend on each other (Muschiol 2021, Theorem 13).
+    q = 1 − ∏ Φ(|sᵢ − th| / σ) (Muschiol 2021, Theorem 13).
 
     Args:
         votes: Votes s, (queries, labels).
@@ -129,7 +129,7 @@ def log_other_gap(votes: Numbers, deviation: float) -> Numbers:
         ln q, (queries,).
 
     Raises:
-            InvalidInputError: Votes are on one label.
+        InvalidInputError: Votes are on one label.
     """
     first, second = widest_gaps(votes)
     return log_chance(first - second, deviation, votes.shape[1])
@@ -141,7 +141,7 @@ def widest_gaps(votes: Numbers) -> tuple[Numbers, Numbers]:
     Two labels have only one gap (see `log_other_gap`).
 
     Raises:
-            InvalidInputError: Votes are on one label.
+        InvalidInputError: Votes are on one label.
     """
     labels = votes.shape[1]
     if labels < 2:
@@ -151,7 +151,7 @@ def widest_gaps(votes: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def log_chance(clear: Numbers, deviation: float, labels: int) -> Numbers:
-    """Return the bound of `log_other_gap`, given how much wider the widest gap is than the next.
+    """Return the bound of `log_other_gap`, given the lead of the widest gap over the next.
 
     Args:
         clear: Lead d₁ − d₂ of the widest gap, (queries,).
@@ -166,7 +166,7 @@ def log_chance(clear: Numbers, deviation: float, labels: int) -> Numbers:
 
 
 def _log_any(log_none: Numbers) -> Numbers:
-    """Return the log-probability that anything happens, given that of nothing happening."""
+    """Return ln(1 − p), given ln p."""
     with np.errstate(divide="ignore"):
         logs: Numbers = np.log(-np.expm1(np.minimum(log_none, 0.0)))
     return logs
@@ -180,7 +180,7 @@ def fixed_divergences(
     method: Method,
     changed: int,
 ) -> Numbers:
-    """Return what answers against a public threshold cost, (queries, orders).
+    """Return the cost of answers against a public threshold, (queries, orders).
 
     Args:
         table: Votes s, (queries, labels).
@@ -210,7 +210,7 @@ def fixed_divergences(
 def gap_divergences(
     table: Numbers, deviation: float, orders: Numbers, method: Method, changed: int
 ) -> Numbers:
-    """Return what labels above the widest gap cost, as `fixed_divergences` does."""
+    """Return the cost of labels above the widest gap, as `fixed_divergences` does."""
     if method is Method.DEPENDENT:
         log_q = log_other_gap(table, deviation)
         return dependent_divergence(log_q, threshold_ratio(deviation, changed), orders)
@@ -219,23 +219,23 @@ def gap_divergences(
 
 
 def threshold_ratio(deviation: float, changed: int) -> float:
-    """Return σ/Δ as in Theorem 6, where λ over its square is λΔ²/2σ²."""
+    """Return the ratio r of Theorem 6, for which λ/r² = λΔ²/2σ²."""
     return deviation * math.sqrt(2.0 / changed)
 
 
 def release_costs(
     parts: Sequence[Callable[[float], Numbers]], fixed: float, teachers: int
 ) -> Costs:
-    """Return what queries cost by Theorem 6, made monotone, and how far a neighbour's cost can be.
+    """Return the cost of queries by Theorem 6, made monotone, and its local sensitivities.
 
     Let q_d be that of labels d votes nearer to their threshold (farther, where d is negative).
     Votes that are d teachers away, and their neighbours, cost between c(q_{−d−1}) and c(q_{d+1}):
-    the difference is a bound, and for a neighbour so is the one a teacher further on.
+    the difference bounds LS_d, and that at d + 1 bounds LS_d of a neighbour.
 
     Args:
-        parts: Functions that return the cost c(q_d) of every query, each for one kind of what is
-            published: answers, checks.
-        fixed: Cost that no votes change.
+        parts: Functions that return the cost c(q_d) of every query: one for answers, one for
+            checks.
+        fixed: Cost that does not depend on votes.
         teachers: Number of teachers.
 
     Raises:

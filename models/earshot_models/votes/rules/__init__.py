@@ -1,1 +1,1 @@
-"""Rules by which answers come from the votes of teachers, and who wins by a curator."""
+"""Rules that turn votes of teachers into answers."""

@@ -1,10 +1,10 @@
-"""Rules by which labels win that have more votes than a threshold.
+"""Rules that answer with labels above a threshold.
 
 After Muschiol (2021), whose adaptive threshold is computed from votes without noise, so that one
-more vote can move it by half of the teachers. Two private ways replace it here. A server that sees
-noisy counts makes thresholds, adaptive ones and checks of them for nothing. A curator publishes
-labels alone, pays for a check and for a threshold from a grid, and less than its noise for labels
-against a fixed one, since only bits leave.
+vote can move it by half of the teachers. Two private variants replace it. A server that sees noisy
+counts derives thresholds and checks from them at no further cost. A curator publishes labels alone:
+it pays for a check and for the choice of a threshold from a grid, and for labels against a fixed
+threshold less than for noisy counts, as only bits are published.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from earshot_protocol.voting.teacher_ballots import NONE, Agreement
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdRule(VotingRule):
-    """A rule by which labels win that have more votes than a threshold.
+    """A rule by which labels with more votes than a threshold win.
 
     Attributes:
         winners: Number of a teacher's largest outputs, which alone count (v); all by default.
-        threshold: Votes that the check asks for (T), noise included; with secure sums and without
+        threshold: Votes that pass the check (T), noise included; with secure sums and without
             --check-sigma, noisy votes that a label must have.
         check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
     """
@@ -154,7 +154,7 @@ class ThresholdRule(VotingRule):
         for each in table:
             own = each.astype(np.float64)
             total += own if self.winners is None else largest_outputs(own, self.winners)
-        # Rounding must not lift votes above the number of teachers.
+        # Rounding must not raise votes above the number of teachers.
         return np.minimum(total, len(table))
 
     def outcomes(
@@ -185,7 +185,7 @@ class ThresholdRule(VotingRule):
 
     @abstractmethod
     def winning(self, votes: Votes, teachers: float) -> Passing:
-        """Return which labels noisy votes give, (queries, labels).
+        """Return which labels win by noisy votes, (queries, labels).
 
         Args:
             votes: Noisy votes, (queries, labels), as if all teachers had voted.
@@ -207,12 +207,12 @@ class ThresholdRule(VotingRule):
 
     @override
     def agreeing(self, poll: PollForm, answers: Whole, proposed: Whole) -> Whole:
-        own = self.ballot(poll).cast(answers)  # a label that does not count is not agreed on
+        own = self.ballot(poll).cast(answers)  # labels beyond the v largest outputs do not count
         return np.asarray(np.take_along_axis(own, proposed[None, :, None], axis=-1)[..., 0] == 1)
 
     @property
     def choice_rho(self) -> float:
-        """Concentration ρ that the choice of a threshold is usually said to cost a curator."""
+        """Usual concentration ρ of a curator's choice of a threshold."""
         return 0.0
 
     @abstractmethod
@@ -227,20 +227,20 @@ class ThresholdRule(VotingRule):
     def answer_divergences(
         self, votes: Numbers, teachers: int, orders: Numbers, method: Method, changed: int
     ) -> Numbers:
-        """Return what answers cost where a teacher changes this many labels, (queries, orders)."""
+        """Return the cost of answers if a teacher changes this many labels, (queries, orders)."""
 
     def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone, at an order: that of bits."""
+        """Return the cost of an answer by the noise on votes alone, at an order: that of bits."""
         return changed * float(bit_divergence(self.sigma, [order])[0])
 
     @abstractmethod
     def log_other_answer(self, votes: Numbers, teachers: int, moved: float) -> Numbers:
-        """Bound the log-probability that noise changes an answer, labels this much nearer to it."""
+        """Bound the log-probability that noise changes an answer, labels `moved` votes nearer."""
 
     def choice_divergence(self, order: float) -> float:
-        """Return what the choice of a threshold costs for each answer, at an order.
+        """Return the cost of choosing a threshold for each answer, at an order.
 
-        It is nothing where the threshold is public, or made of noisy votes.
+        It is 0 where the threshold is public, or computed from noisy votes.
         """
         return 0.0
 
@@ -252,13 +252,13 @@ class ThresholdRule(VotingRule):
         method: Method,
         unit: Unit = Unit.REPLACED_PHONE,
     ) -> Divergences:
-        """Return what each query costs: its check, and its answer, paid where there is one.
+        """Return the cost of each query: of its check, and of its answer if there is one.
 
-        From the mechanism alone, it is λΔ²/2σ² (`thresholds.gaussian_divergence`), or less where a
-        threshold is fixed and only bits leave (`bits.bit_divergence`). By votes, it is Theorem 6 of
-        Papernot et al. (ICLR 2018) with the probability that noise changes any label, as in
-        Muschiol (2021), Theorems 11, 13 and 14. An adaptive threshold has no exact laws here; its
-        cost from the mechanism alone stands in. A threshold from a grid costs
+        Independent of votes, it is λΔ²/2σ² (`thresholds.gaussian_divergence`), or less where a
+        threshold is fixed and only bits are published (`bits.bit_divergence`). Dependent on votes,
+        it is Theorem 6 of Papernot et al. (ICLR 2018) with the probability that noise changes any
+        label, as in Muschiol (2021), Theorems 11, 13 and 14. For an adaptive threshold, the exact
+        method returns the independent cost. A threshold from a grid costs
         `thresholds.grid_divergence` on top of the worst threshold of that grid.
 
         Args:
@@ -307,7 +307,7 @@ class ThresholdRule(VotingRule):
         order: float,
         unit: Unit = Unit.REPLACED_PHONE,
     ) -> Costs:
-        """Return what queries cost by Theorem 6, and how far a neighbour's cost can be.
+        """Return the cost of queries by Theorem 6, and its local sensitivities.
 
         Args:
             votes: Votes s of every query that was asked, (queries, labels).
@@ -344,7 +344,7 @@ class ThresholdRule(VotingRule):
 
     @override
     def claimed_epsilon(self, times: Times, delta: float) -> float | None:
-        """Return ε that Muschiol (2021) claims of the same; it does not hold."""
+        """Return the ε claimed by Muschiol (2021), which does not hold."""
         check = None if self.check is None else self.check.deviation
         return muschiol.claimed_epsilon(
             self.sigma, times[VoteKind.VOTES], check, times[VoteKind.CHECK], delta
@@ -367,30 +367,30 @@ class ThresholdRule(VotingRule):
 @functools.lru_cache(maxsize=64)
 def _curves(rule: ThresholdRule, classes: int, unit: Unit) -> tuple[Numbers, Numbers]:
     """Return the divergences of a check and of an answer, each (orders,)."""
-    any_votes, anybody = np.zeros((1, classes)), 2**30  # neither changes what noise costs
+    any_votes, anybody = np.zeros((1, classes)), 2**30  # the independent cost depends on neither
     each = rule.divergences(any_votes, anybody, ORDERS, Method.INDEPENDENT, unit)
     return each.asked[0], each.answered[0]
 
 
 def check_votes(votes: float) -> None:
-    """Check a number of votes that is compared with counts.
+    """Check that a number of votes is positive and finite.
 
     Raises:
-        InvalidParametersError: The number is not above 0, or not finite.
+        InvalidParametersError: It is not.
     """
     if not (math.isfinite(votes) and votes > 0):
         raise InvalidParametersError(f"{votes}: must be a number of votes above 0")
 
 
 def largest_outputs(scores: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.float64]:
-    """Keep only the largest numbers of each row, zeros elsewhere; of equal ones the first.
+    """Keep the largest numbers of each row, of equal ones the first; set others to zero.
 
     Args:
         scores: Scores (…, labels).
         most: Number of scores that stay.
 
     Raises:
-        InvalidParametersError: More are to stay than there are labels.
+        InvalidParametersError: `most` exceeds the number of labels.
     """
     labels = scores.shape[-1]
     if most > labels:

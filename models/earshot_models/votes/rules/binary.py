@@ -19,8 +19,8 @@ from earshot_protocol.overriding import override
 class BinaryRule(LabelRule):
     """Answer with every label that more than half of the teachers find.
 
-    V + N(0, σ²) > n/2, each label by itself (Dziedzic et al., PoPETs 2023, Definition 4); its check
-    is of max{V, n − V} (their Algorithm 1).
+    V + N(0, σ²) > n/2, each label separately (Dziedzic et al., PoPETs 2023, Definition 4); its
+    check is of max{V, n − V} (their Algorithm 1).
     """
 
     name: ClassVar[str] = "binary"

@@ -19,7 +19,7 @@ class ConfidentRule(GaussianRule):
     Algorithm 1).
 
     Attributes:
-        threshold: Votes that the check asks for (T), noise included.
+        threshold: Votes that pass the check (T), noise included.
         check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
     """
 

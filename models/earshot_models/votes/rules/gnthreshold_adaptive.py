@@ -30,8 +30,8 @@ from earshot_protocol.overriding import override
 class AdaptiveRule(ThresholdRule):
     """Answer with labels above the widest gap of noisy votes.
 
-    Noise comes first, so anything done with noisy votes is free. At least one label wins and at
-    least one does not. Among gaps of equal width the upper one counts.
+    The threshold is computed from noisy votes, at no further cost. At least one label wins and at
+    least one does not. Of gaps of equal width the upper one counts.
     """
 
     name: ClassVar[str] = "gnthreshold-adaptive"
@@ -64,19 +64,19 @@ class AdaptiveRule(ThresholdRule):
 
     @override
     def usual_divergence(self, order: float, changed: int) -> float:
-        """Return what an answer costs by the noise on votes alone: the cost of noisy votes."""
+        """Return the cost of an answer by the noise on votes alone: that of noisy votes."""
         return order / threshold_ratio(self.sigma, changed) ** 2
 
     @override
     def log_other_answer(self, votes: Numbers, teachers: int, moved: float) -> Numbers:
         first, second = widest_gaps(votes)
-        # Two gaps lie between two sums each, so a teacher moves them by four votes in all.
+        # Each of the two gaps lies between two sums, so a teacher changes their difference by 4.
         clear = np.maximum(first - second - 4 * moved, 0.0)
         return log_chance(clear, self.sigma, votes.shape[1])
 
     @override
     def draws(self, poll: PollForm) -> int:
-        """Return the draws that decide a query: each count may turn the threshold four times."""
+        """Return the draws that decide a query: each count may move the threshold four times."""
         return 1 + 4 * poll.classes
 
 

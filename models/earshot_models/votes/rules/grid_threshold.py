@@ -43,10 +43,10 @@ def _numbers(kind: Any, tokens: Sequence[Any]) -> tuple[float, ...]:
 class GridRule(ThresholdRule):
     """Answer with labels that have more votes than a threshold that is far from all counts.
 
-    A curator takes argmax_t u(t) + Gumbel(g), u(t) = min_i |s_i − t|, over a public grid; votes of
-    0 and M are always counted in, so that no threshold lies beyond them and labels without votes do
-    not win. Then as `gnthreshold`. One teacher changes u(t) by one at most: this is the exponential
-    mechanism of 2/g, and is drawn as that.
+    A curator takes argmax_t u(t) + Gumbel(g), u(t) = min_i |s_i − t|, over a public grid; the s_i
+    include 0 and M, so that labels without votes do not win. Then it answers as `gnthreshold`. One
+    teacher changes u(t) by one at most: this is the exponential mechanism with parameter 2/g, and
+    is sampled as such.
 
     Attributes:
         grid: Thresholds in votes, separated by commas; one that is far from all counts is taken.
@@ -115,7 +115,7 @@ class GridRule(ThresholdRule):
     def thresholds(
         self, votes: Votes, teachers: int, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float64]:
-        """Return a curator's threshold for every query, (queries,); it may be published."""
+        """Return a curator's threshold for every query, (queries,), which may be published."""
         grid = np.array(self.grid)
         apart = room(grid, votes, teachers)
         chosen: Votes = grid[noisy_counts.likeliest(apart, self._choice_scale, random)]
@@ -137,7 +137,7 @@ class GridRule(ThresholdRule):
     def answer_divergences(
         self, votes: Numbers, teachers: int, orders: Numbers, method: Method, changed: int
     ) -> Numbers:
-        """Return what answers cost, the worst threshold of the grid, and its choice."""
+        """Return the cost of answers at the worst threshold of the grid, and of its choice."""
         each = [
             fixed_divergences(votes, limit, self.sigma, orders, method, changed)
             for limit in self.grid
@@ -161,7 +161,7 @@ class GridRule(ThresholdRule):
 def room(grid: Numbers, votes: Votes, teachers: float) -> Votes:
     """Return each threshold's distance from the nearest votes, (queries, thresholds).
 
-    Nobody's and everybody's vote, 0 and M, are always counted in.
+    Votes of 0 and M are always included.
     """
     edges = np.broadcast_to([0.0, teachers], (len(votes), 2))
     counted = np.concatenate([votes, edges], axis=1)

@@ -25,12 +25,12 @@ class InteractiveRule(GaussianRule):
 
     Where max_j (n_j − n·p_j) + N(0, σ₁²) ≥ T, argmax_j n_j + N(0, σ²); else the class of which the
     student is sure, p_j > γ, which costs nothing more; else no answer (Papernot et al. 2018,
-    Algorithm 2). The student's scores p must be known to all: what it learned was published before.
-    One vote that moves, or that a teacher withholds, changes what is checked by one at most, n the
-    votes that are cast.
+    Algorithm 2). The student's scores p must be public: it learned from published answers. One vote
+    that moves or is withheld changes the checked number by one at most; n is the number of votes
+    cast.
 
     Attributes:
-        threshold: Votes that the check asks for (T), noise included.
+        threshold: Votes that pass the check (T), noise included.
         check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
         confidence: Confidence above which the student's own answer is used.
     """

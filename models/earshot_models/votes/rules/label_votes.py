@@ -1,7 +1,7 @@
-"""Rules by which any number of labels wins, each decided by itself.
+"""Rules by which any number of labels wins, each decided separately.
 
-A curator holds the votes and publishes winners alone. Every rule has the noise on the votes that a
-label gets and compares them with half of the teachers, whose number is public. The published rule
+A curator holds the votes and publishes winners alone. Every rule adds noise to the votes for a
+label and compares them with half of the number of teachers, which is public. The published rule
 (Dziedzic et al., PoPETs 2023, Definitions 4 and 7 and Algorithm 1) compares noisy votes for a label
 with the votes that are not for it, which are exactly the number of teachers less the former: that
 doubles the distance and halves the noise.
@@ -37,7 +37,7 @@ Outcomes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelRule(CheckedRule):
-    """A rule by which each label is decided by itself."""
+    """A rule by which each label is decided separately."""
 
     several: ClassVar[bool] = True
     between_classes: ClassVar[bool] = False
@@ -96,12 +96,12 @@ class LabelRule(CheckedRule):
         unit: Unit = Unit.REPLACED_PHONE,
         answered: npt.NDArray[np.bool_] | None = None,
     ) -> Divergences:
-        """Return what each query costs: its check, and its answers, paid where they were given.
+        """Return the cost of each query: of its check, and of the answers given.
 
-        From the mechanism alone, noise of deviation σ on counts that one ballot moves by Δ in L2
-        costs λΔ²/2σ² (`multi_winner.gaussian_divergence`), and mere bits of it cost less
-        (`bits.bit_divergence`). By votes, each label's bound is added up (Theorem 6 of Papernot et
-        al., ICLR 2018), and the smaller of both is taken, order by order.
+        Independent of votes, noise of deviation σ on counts that one ballot moves by Δ in L2 costs
+        λΔ²/2σ² (`multi_winner.gaussian_divergence`), and bits alone cost less
+        (`bits.bit_divergence`). Dependent on votes, bounds are added up over labels (Theorem 6 of
+        Papernot et al., ICLR 2018), and the smaller of both is taken, order by order.
 
         Args:
             votes: Votes for labels, (queries, labels), as `outcomes` takes them.

@@ -1,7 +1,7 @@
-"""Laws of outcomes for the auditor, derived independently of the costs.
+"""Distributions of outcomes for the auditor, derived independently of the costs.
 
-Labels against a threshold have normal laws, thresholds from a grid those of the exponential
-mechanism, and an adaptive threshold on three labels is an angle.
+Labels against a threshold are normal, thresholds from a grid follow the exponential mechanism, and
+an adaptive threshold on three labels is an angle in a plane.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
 def laplace_law(votes: Numbers, gamma: float, points: int = 60) -> Numbers:
-    """Return P(class j wins) by Gauss and Legendre, between counts, where all is smooth."""
+    """Return P(class j wins) by Gauss–Legendre quadrature between counts."""
     from scipy.stats import laplace
 
     reach = 40 / gamma
@@ -26,7 +26,7 @@ def laplace_law(votes: Numbers, gamma: float, points: int = 60) -> Numbers:
     nodes, weight = np.polynomial.legendre.leggauss(points)
     found = np.zeros(len(votes))
     for low, high in itertools.pairwise(edges):
-        # Pieces of the length of the scale, or the far ones would be left to few points.
+        # Pieces about as long as the scale, so that long ones get enough points.
         ends = np.linspace(low, high, max(2, int((high - low) * gamma / 4) + 2))
         for start, end in itertools.pairwise(ends):
             at = (end - start) / 2 * nodes + (start + end) / 2
@@ -57,7 +57,7 @@ def answers_of(labels: int) -> list[tuple[int, ...]]:
 def grid_law(
     votes: Numbers, grid: Sequence[float], room: Numbers, scale: float, deviation: float
 ) -> Numbers:
-    """Return the probability of each threshold with each answer: more than is published.
+    """Return the joint probability of each threshold and answer; only answers are published.
 
     Args:
         votes: Votes s, (labels,).
@@ -79,9 +79,9 @@ SIDES = ((1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 1, 1), (0, 0, 1), (1, 0, 1))
 def widest_gap_law(votes: Numbers, deviation: float) -> Numbers:
     """Return the probability of each of `SIDES`, for three labels with normal noise first.
 
-    What all three have in common changes nothing, so this is about a point of the plane with normal
-    noise. Which labels are above the widest gap is which of six directions, 60° apart, the point is
-    nearest to: the two halves of a sector differ in the order of the two labels on one side.
+    A common offset of all three changes nothing, which leaves a point in a plane with normal noise.
+    The labels above the widest gap correspond to the nearest of six directions, 60° apart: the two
+    halves of a sector differ in the order of the two labels on one side.
     """
     from scipy.stats import norm
 

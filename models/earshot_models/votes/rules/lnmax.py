@@ -93,10 +93,9 @@ class LNMaxRule(OneWinnerRule):
     def curator_events(
         self, poll: PollForm, times: Times, unit: Unit, weight: int
     ) -> tuple[Event, ...]:
-        """Return what a curator released: pure ε, γ for each vote by which a count may differ.
+        """Return a curator's releases: pure ε, γ for each count that one vote changes.
 
-        A vote may go from one class to another; where a teacher is left out all counts change in
-        one direction, which costs γ once.
+        A moved vote changes two counts; a teacher left out changes one.
         """
         cost = weight * self.ballot(poll).l1(unit) / self.sigma
         return (Pure(cost, times[VoteKind.VOTES]),) if cost and times[VoteKind.VOTES] else ()

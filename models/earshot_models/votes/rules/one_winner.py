@@ -1,8 +1,8 @@
 """Rules by which one class wins a vote of teachers, or none.
 
-A curator holds the votes and publishes winners alone, neither a noisy count nor how close a vote
-was: `earshot_models.votes.costs` has what that costs. Noise is fresh for every query, for every
-class, and for a check and the answer behind it.
+A curator holds the votes and publishes winners alone, neither noisy counts nor margins; the costs
+are in `earshot_models.votes.costs`. Noise is independent for every query, for every class, and for
+a check and its answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class OneWinnerRule(VotingRule):
         random: RandomBytes = os.urandom,
         scores: npt.NDArray[np.number] | None = None,
     ) -> tuple[Winners, Passing]:
-        """Return one class for every query, and whether it is the teachers' answer, paid for.
+        """Return one class for every query, and whether the teachers' answer was paid for.
 
         Args:
             votes: Votes of each class, (queries, classes), as `counts.checked_votes` returns them.
@@ -97,7 +97,7 @@ class OneWinnerRule(VotingRule):
         return self.answers(checked_votes(votes), random, scores)[0]
 
     def agreement(self, votes: Numbers, scores: npt.NDArray[np.number] | None = None) -> Numbers:
-        """Return the number that a check looks at, (queries,): the votes of the leading class."""
+        """Return the input of the check, (queries,): the votes of the leading class."""
         most: Numbers = votes.max(axis=1)
         return most
 
@@ -117,7 +117,7 @@ class OneWinnerRule(VotingRule):
     def answer_divergences(
         self, votes: Numbers, orders: Numbers, method: Method, weight: float
     ) -> Numbers:
-        """Return what answers cost the owner of a vote of this weight, (queries, orders)."""
+        """Return the cost of answers for the owner of a vote of this weight, (queries, orders)."""
 
     def divergences(
         self,
@@ -129,7 +129,7 @@ class OneWinnerRule(VotingRule):
         scores: npt.NDArray[np.number] | None = None,
         voted: npt.NDArray[np.bool_] | None = None,
     ) -> Divergences:
-        """Return what each query costs the owner of a vote of this weight.
+        """Return the cost of each query for the owner of a vote of this weight.
 
         Args:
             votes: Votes for each class, weights included, (queries, classes).
@@ -137,12 +137,12 @@ class OneWinnerRule(VotingRule):
             method: Method of working out the divergences.
             weight: Weight of the vote that neighbours move.
             scores: Scores of the student, (queries, classes), if the rule takes them.
-            voted: Queries that the teachers answered, bool (queries,); answers to others are not
-                worked out and cost nothing. None for all.
+            voted: Queries that the teachers answered, bool (queries,); answers to others cost
+                nothing. None for all.
 
         Raises:
             InvalidParametersError: There are no votes, a weight or an order is out of range, scores
-                are missing or useless, or this noise does not have the method.
+                are missing or not used by the rule, or the method is not available for this noise.
         """
         table = dependent.checked_votes(votes)
         if (table < 0).any():
@@ -174,7 +174,7 @@ class OneWinnerRule(VotingRule):
         *,
         classic: bool = False,
     ) -> tuple[float, float]:
-        """Return ε of all that was asked and answered, and the order that gives it.
+        """Return ε of all checks and answers, and the best order.
 
         Args:
             votes: Votes of every query that was asked, (queries, classes).

@@ -32,18 +32,18 @@ from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Ballot, One
 
 _CERTAIN = math.log(89.0)
 MOST_SET_LABELS = 512
-"""Most labels of sets of which one is drawn: there are 2^512 sets then."""
+"""Most labels with a curator, who draws from all 2^512 sets."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PowersetRule(CheckedRule):
     """Answer with the label set that has the most votes.
 
-    argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
-    remark that only a set that was cast can win is not followed: that would publish who cast what.
-    Noise of the sets that nobody casts is not drawn one by one: a coin says whether the largest of
-    M draws is beyond all others, and all of these sets are equally likely to have it. The coin's
-    odds are computed to a tenth of `noisy_counts.ODDS`. A check is of the largest count.
+    argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8).
+    Contrary to their remark, a set without votes can win: otherwise an answer would prove that its
+    set was cast. Noise of the M sets without votes is not drawn one by one: a coin decides whether
+    the largest of M draws exceeds all other counts, and then one of these sets is drawn uniformly.
+    The coin's odds are computed to a tenth of `noisy_counts.ODDS`. A check is of the largest count.
 
     Attributes:
         winners: Most labels of a set (v), with a federated tally; all by default.
@@ -121,11 +121,11 @@ class PowersetRule(CheckedRule):
         method: Method,
         unit: Unit = Unit.REPLACED_PHONE,
     ) -> Divergences:
-        """Return what each query costs: its check, and its answer, paid where there is one.
+        """Return the cost of each query: of its check, and of its answer if there is one.
 
-        By noise alone, an answer costs λ/σ² for a vote that moves, and λ/2σ² for one that comes or
-        goes; by votes, Theorem 6 for all 2^k sets; exactly, by their laws. A check costs at most
-        λ/2σ₁².
+        By noise alone, an answer costs λ/σ² for a moved vote, and λ/2σ² for one that is added or
+        removed; dependent on votes, Theorem 6 for all 2^k sets; exactly, by their distribution. A
+        check costs at most λ/2σ₁².
 
         Args:
             votes: Votes for sets.
@@ -167,7 +167,7 @@ class PowersetRule(CheckedRule):
 
     @override
     def _counted(self, poll: PollForm) -> Ballot:
-        # Sets of labels are not listed here: a vote for one of them is one, however many there are.
+        # One vote for a set has the sensitivity of one for a class, for any number of sets.
         return OneHot(2)
 
     @override
@@ -175,17 +175,17 @@ class PowersetRule(CheckedRule):
         self, poll: PollForm, times: Times, unit: Unit, weight: int
     ) -> tuple[Event, ...]:
         events = super().curator_events(poll, times, unit, weight)
-        if times[VoteKind.VOTES]:  # the coin of sets that nobody casts
+        if times[VoteKind.VOTES]:  # the coin of sets without votes
             events += (Pure(2 * noisy_counts.ODDS, times[VoteKind.VOTES]),)
         return events
 
     @override
     def least_agreement(self, poll: PollForm, voters: float) -> float:
-        return 1.0  # each teacher has a set of its own
+        return 1.0  # each teacher may cast a different set
 
 
 def check_winners(winners: int | None, labels: int) -> None:
-    """Check a number of labels of which each counts.
+    """Check the number of labels that count.
 
     Raises:
         InvalidParametersError: There are not that many labels.
@@ -211,9 +211,9 @@ def _uncast(votes: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
 def _any_beyond(bar: float, log_count: float) -> tuple[float, float]:
     """Return the probabilities that the largest of M normal draws is above a bar, and is not.
 
-    1 − Φ(bar)^M and Φ(bar)^M, the bar in deviations. An error function is right to some units in
-    the last place, ln M reaches to 355, and M·ln Φ to 89 before a coin cannot tell: so chance and
-    counterchance are right to 10^-11.
+    1 − Φ(bar)^M and Φ(bar)^M, the bar in deviations. The error function is exact to some units in
+    the last place, ln M is at most 355, and M·ln Φ at most 89 before a probability underflows the
+    coin: so both have an error below 10^-11.
     """
     beyond = math.erfc(abs(bar) / math.sqrt(2)) / 2
     missing = -math.log1p(-beyond) if bar > 0 else -math.log(beyond) if beyond else math.inf

@@ -1,8 +1,8 @@
-"""Interface of rules: how answers come from votes of teachers, by a curator or from noisy sums.
+"""Interface of rules that turn votes into answers, by a curator or from noisy sums.
 
-A rule is a frozen value: its fields are the options of `earshot pate label` and `budget`, and its
-methods say all that any other module needs to know of it. So nothing outside this package asks
-which rule it has; a new rule is a new file here, and a line in `table`.
+A rule is a frozen dataclass: its fields are the options of `earshot pate label` and `budget`, and
+other modules use only its methods, never its type. A new rule is a new file here, and a line in
+`table`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Passing = npt.NDArray[np.bool_]
 Plain = dict[str, str | int | float | bool | None]
 
 UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
-"""A teacher left out, and a teacher whose data, or one record of them, are others."""
+"""A teacher left out, and a teacher with other data, or one other record."""
 
 
 class TeacherUnit(enum.StrEnum):
@@ -65,7 +65,7 @@ class VoteKind(enum.StrEnum):
 
 
 Times = Mapping[VoteKind, int]
-"""Queries that were asked, by what their votes were spent on."""
+"""Numbers of queries, by kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,15 +88,15 @@ class VotingRule(ABC):
     probabilities: ClassVar[bool] = False
     """Whether teachers may answer with probabilities."""
     takes_scores: ClassVar[bool] = False
-    """Whether a student takes part with its scores."""
+    """Whether the rule uses a student's scores."""
     between_classes: ClassVar[bool] = True
-    """Whether noise on two counts decides, or that on one beside a threshold."""
+    """Whether the difference of two counts decides, rather than one count and a threshold."""
     publishes: ClassVar[frozenset[VotesCost]] = frozenset()
-    """Costs that look at votes and can be published."""
+    """Data-dependent costs that can be published."""
     exact: ClassVar[bool] = True
-    """Whether the law of what a curator publishes is known in both directions."""
+    """Whether the distribution of a curator's outcomes is known."""
     noise_name: ClassVar[str] = "sigma"
-    """Name of `sigma` in a refusal."""
+    """Name of `sigma` in error messages."""
 
     def __post_init__(self) -> None:
         hold_plain(self)
@@ -114,11 +114,11 @@ class VotingRule(ABC):
 
     @property
     def needs_ballots(self) -> bool:
-        """Whether counts of labels are not enough, but each teacher's ballot is needed."""
+        """Whether each teacher's ballot is needed, rather than counts of labels."""
         return False
 
     def identity(self, classes: int) -> Plain:
-        """Return all that decides what is asked and paid, under the names that journals have."""
+        """Return all settings that determine answers and costs, by their names in journals."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         check = self.check
         plain: Plain = {"name": self.name, "classes": classes, "deviation": own.pop("sigma")}
@@ -159,7 +159,7 @@ class VotingRule(ABC):
         _ = self.ballot(poll)
 
     def check_curator(self, poll: PollForm, weighed: bool) -> None:
-        """Refuse options that a curator does not have.
+        """Refuse options that do not apply to a curator.
 
         Raises:
             InvalidParametersError: An option is for secure sums alone, or one is missing.
@@ -170,7 +170,7 @@ class VotingRule(ABC):
             )
 
     def check_sums(self, poll: PollForm) -> None:  # noqa: B027 - most rules have nothing to refuse
-        """Refuse options that secure sums do not have.
+        """Refuse options that do not apply to secure sums.
 
         Raises:
             InvalidParametersError: An option is for a curator alone, or one does not fit.
@@ -202,13 +202,13 @@ class VotingRule(ABC):
 
     @abstractmethod
     def read(self, poll: PollForm, totals: Whole, voters: float, teachers: float) -> Whole:
-        """Return the answers that noisy sums of ballots give: all of it is post-processing.
+        """Return the answers from noisy sums of ballots, by post-processing alone.
 
         Args:
             poll: Form of the queries.
             totals: Noisy sums, (queries, entries).
             voters: Weight of all teachers whose ballots are in the sums (n).
-            teachers: Weight of all teachers, vanished ones included; thresholds are shares of it.
+            teachers: Weight of all teachers, including vanished ones; thresholds scale with it.
 
         Returns:
             The class of the largest count, int64 (queries,), the lower one of equal counts; or
@@ -224,7 +224,7 @@ class VotingRule(ABC):
         raise InvalidParametersError(f"{self.name}: no student takes part")
 
     def proposed(self, totals: Whole, answers: Whole) -> Whole:
-        """Return what teachers are asked to agree with after a sum of votes: the answers."""
+        """Return the proposals for the check after a sum of votes: the answers."""
         return answers
 
     def agreeing(self, poll: PollForm, answers: Whole, proposed: Whole) -> Whole:
@@ -240,11 +240,11 @@ class VotingRule(ABC):
     def curator_events(
         self, poll: PollForm, times: Times, unit: Unit, weight: int
     ) -> tuple[Event, ...]:
-        """Return what a curator released, whatever the votes are: all Gaussian noise is one event.
+        """Return a curator's releases as events, for any votes; Gaussian noise is one event.
 
         Args:
             poll: Form of the queries.
-            times: Queries that were paid for.
+            times: Charged queries by kind.
             unit: Unit in which neighbours differ.
             weight: Weight of the teacher in which they differ, at least 1.
         """
@@ -287,7 +287,7 @@ class VotingRule(ABC):
     def release(
         self, cost: VotesCost, asked: Electorate, outcomes: Whole, order: float, unit: Unit
     ) -> Costs:
-        """Return what queries cost by their votes, and how far a neighbour's cost can be.
+        """Return the data-dependent cost of queries, and its local sensitivities.
 
         Args:
             cost: Kind of cost, one of `publishes`.
@@ -297,7 +297,7 @@ class VotingRule(ABC):
             unit: Unit in which neighbours differ.
 
         Raises:
-            InvalidParametersError: The rule's noise is too small for that.
+            InvalidParametersError: The rule has no such cost, or its noise is too small.
         """
         raise InvalidParametersError(f"{self.name}: has no cost by votes that can be published")
 
@@ -330,7 +330,7 @@ class VotingRule(ABC):
         return 1 + poll.classes
 
     def claimed_epsilon(self, times: Times, delta: float) -> float | None:
-        """Return ε as printed in a paper where that does not hold; None where there is none."""
+        """Return an ε printed in a paper that does not hold; None if there is none."""
         return None
 
     def lead_in_doubt(self, confidence: float) -> float:
@@ -345,7 +345,7 @@ class VotingRule(ABC):
 
     @abstractmethod
     def least_agreement(self, poll: PollForm, voters: float) -> float:
-        """Return the number that a check looks at where teachers agree least.
+        """Return the smallest possible input of the check, where teachers agree least.
 
         Args:
             poll: Form of the queries.
@@ -369,14 +369,14 @@ class VotingRule(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedRule(VotingRule):
-    """A rule that may ask first whether enough teachers agree.
+    """A rule with an optional check whether enough teachers agree.
 
     Attributes:
-        threshold: Votes that the check asks for (T), noise included.
+        threshold: Votes that pass the check (T), noise included.
         check_sigma: Standard deviation of the noise on the check (σ₁), in votes.
 
     Raises:
-        InvalidParametersError: An option is out of range, or one of a check's two is missing.
+        InvalidParametersError: An option is out of range, or only one of a check's two is given.
     """
 
     threshold: float | None = None
@@ -399,7 +399,7 @@ class CheckedRule(VotingRule):
 
 
 def _rho(distance: float, deviation: float) -> float:
-    """Return ρ of Gaussian noise on numbers that neighbours change by this distance.
+    """Return ρ of Gaussian noise for this L2 sensitivity.
 
     It is distance²/2σ² (Bun and Steinke 2016, Proposition 6).
     """

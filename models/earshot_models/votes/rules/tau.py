@@ -21,7 +21,7 @@ class TauRule(LabelRule):
 
     v = b · min(1, τ/‖b‖), in L2 (Dziedzic et al., PoPETs 2023, Definition 7) or, for comparison, in
     L1 (Zhu et al., CVPR 2020). Votes are multiples of 2^-10, see `label_ballots.Clipped`. A label
-    must still have half of all teachers: of unanimous ballots of 4τ² ones none wins.
+    still needs more than half of the teachers: with unanimous ballots of 4τ² ones none wins.
 
     Attributes:
         tau: Length of a clipped ballot (τ).
@@ -46,6 +46,6 @@ class TauRule(LabelRule):
     def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
         table = checked_predictions(predictions)
         ballot = Clipped(table.shape[2], self.tau, self.norm)
-        # Teacher by teacher, so that ballots of 64 bits are never held all at once.
+        # Teacher by teacher, to hold only one 64-bit ballot table at a time.
         total = sum(ballot.cast(each) for each in table)
         return np.asarray(total / ballot.vote)

@@ -1,1 +1,1 @@
-"""Private votes of an ensemble of teachers: two tallies, the labelling loop, and what they cost."""
+"""Private votes of an ensemble of teachers: two tallies, the labelling loop, and costs."""

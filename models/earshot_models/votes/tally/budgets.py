@@ -1,12 +1,11 @@
 """Privacy filter: the number of queries that a budget still covers.
 
-A labelling that stopped when a cost that looks at votes said so would reveal something about the
-votes by where it stops. So the cost is that of the noise alone. Where an answer is paid for only if
-there is one, what is bought depends on what was published before: the losses of everything bought
-are added up at one order that was fixed in advance, and nothing is asked that might carry them over
-the budget. Such a filter keeps its budget whatever was chosen on the way (Feldman and Zrnic,
-NeurIPS 2021). So the promise is `QueryBudget.promised`, worked out before any vote is cast. The
-cost in the end depends on the votes: it is not a promise, and it tells something about them.
+Stopping by a data-dependent cost would leak information about the votes, so the filter uses the
+cost of the noise alone. Where an answer is paid for only if there is one, purchases depend on
+earlier outcomes: their losses are added up at one order fixed in advance, and no query is asked
+that might exceed the budget. Such a filter keeps its budget for any adaptive choices (Feldman and
+Zrnic, NeurIPS 2021). The guarantee is `QueryBudget.promised`, computed before any vote is cast. The
+final cost depends on the votes: it is no guarantee, and reveals information about them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from earshot_protocol.privacy.divergences import ORDERS, Curve, renyi
 from earshot_protocol.privacy.mechanisms import Unit
 
 _FOR_SUMS = 0.1
-"""Share of δ that a filter sets apart for the distance of real secure sums from ideal ones."""
+"""Share of δ that a filter reserves for the distance of real secure sums from ideal ones."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class QueryBudget:
         epsilon: Value of ε for all queries.
         delta: Value of δ for all queries.
         unit: Unit in which neighbours differ: a teacher left out, or replaced.
-        records: Number of records that the teachers learned from in all.
+        records: Total number of records that the teachers learned from.
 
     Raises:
         InvalidParametersError: The budget is empty, the unit is another, or δ is 1/records or more,
@@ -67,12 +66,12 @@ class QueryBudget:
             )
 
     def room(self, tally: Tally, bought: Bought, most: int) -> int:
-        """Return the number of queries that may still be asked if each costs all it can.
+        """Return the number of queries that may still be asked, each at its largest cost.
 
         Args:
             tally: Tally that is asked.
             bought: Votes that were paid for so far.
-            most: Number of queries that are wanted; the result is never larger.
+            most: Upper limit of the result.
         """
         least, beyond = 0, most + 1
         while beyond - least > 1:
@@ -84,13 +83,13 @@ class QueryBudget:
         return least
 
     def promised(self, tally: Tally, queries: int, unit: Unit, weight: int | None = None) -> float:
-        """Return the ε that holds whatever the votes are, for teachers of this weight.
+        """Return the ε that holds for any votes, for teachers of this weight.
 
-        It covers all queries, each asked and answered in the dearest way, as far as the budget has
-        room; where purchases depend on outcomes, the dearest of all ways to spend the budget.
+        It covers all queries that the budget has room for, each at its largest cost; where
+        purchases depend on outcomes, the most expensive way to spend the budget.
 
         Args:
-            tally: Tally that is asked; no vote of it is looked at.
+            tally: Tally; its votes are not used.
             queries: Queries that may be asked.
             unit: Unit in which neighbours differ.
             weight: Weight ψ of the teacher; the largest by default.
@@ -101,7 +100,7 @@ class QueryBudget:
             wanted = min(left, tally.at_once)
             room = self.room(tally, bought, wanted)
             if room < wanted and tally.adaptive:
-                # Each query by itself: no labelling has more sums, each of which takes some of δ.
+                # One query per sum: no labelling has more sums, each of which uses some of δ.
                 every = [each for each in tally.worst(1) for _ in range(queries)]
                 whole = self.spent(tally, every, unit, weight)
                 return min(whole, self._filtered(tally, unit, weight))
@@ -112,12 +111,12 @@ class QueryBudget:
         return self.spent(tally, bought, unit, weight)
 
     def _filtered(self, tally: Tally, unit: Unit, weight: int | None) -> float:
-        """Return the most that a labelling can cost these teachers before the filter ends it.
+        """Return the largest cost of a labelling for these teachers before the filter stops it.
 
-        The filter bounds losses at its one order, for the heaviest teacher and the budget's unit.
-        Each query loses in proportion for others and at other orders, so the dearest way spends
-        everything on what is dearest by that measure. Sums take as much of δ as the filter grants
-        them at the budget's ε, and more where ε is larger here.
+        The filter bounds losses at one order, for the heaviest teacher and the budget's unit.
+        Losses for other teachers and orders are proportional, so the worst case spends the whole
+        budget on the purchase with the largest ratio. Sums use as much of δ as the filter reserves
+        at the budget's ε, and more where ε is larger here.
         """
         order, conversion = _order(self, tally)
         at = int(np.searchsorted(ORDERS, order))
@@ -154,7 +153,7 @@ class QueryBudget:
 
 @functools.lru_cache(maxsize=16)
 def _best_order(budget: QueryBudget, curve: bytes, through_sums: bool) -> tuple[float, float]:
-    """Return the order at which most queries have room, and ε beside their losses there."""
+    """Return the order at which the budget covers most queries, and its conversion term."""
     losses = np.frombuffer(curve)
     delta = budget.delta * (1 - _FOR_SUMS) if through_sums else budget.delta
     conversions = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)

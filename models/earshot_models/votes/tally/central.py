@@ -27,8 +27,8 @@ from earshot_protocol.randomness import RandomBytes
 class Central(Tally):
     """A tally by a curator.
 
-    Noise is fresh for every query, and what was drawn and not published costs nothing: a run that
-    was killed before an outcome was written down draws it anew.
+    Noise is independent for every query, and unpublished draws cost nothing: a run that was killed
+    before an outcome was recorded draws it again.
 
     Attributes:
         scores: Probability of each class by a student, (queries, classes), if the rule takes them.
@@ -41,7 +41,7 @@ class Central(Tally):
     @property
     @override
     def adaptive(self) -> bool:
-        """Whether there is a check: an answer is paid for where it passes."""
+        """Whether there is a check: only queries that pass pay for an answer."""
         return self.rule.check is not None
 
     @property

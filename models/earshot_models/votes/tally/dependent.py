@@ -1,8 +1,7 @@
-"""Data-dependent cost of a curator's answers, in a form that may be published.
+"""Data-dependent cost of a curator's answers, with noise for publication.
 
-Such a cost is private itself: it is published once, with noise in proportion to how much a teacher
-may change it, and what that costs is in the figure. The way of publishing is settled by public
-numbers alone.
+Such a cost is private itself: it is published once, with noise of smooth sensitivity, and includes
+the cost of its publication. The parameters depend on public numbers alone.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.privacy.noisy_counts import ODDS
 
 _CONVERSION = 0.5
-"""Share of the budget's ε that the order leaves to ln(1/δ)/(λ − 1)."""
+"""Share of the budget's ε for the conversion term ln(1/δ)/(λ − 1)."""
 _RELEASE = 0.1
-"""Share of the budget's ε that publishing costs."""
+"""Share of the budget's ε for the publication."""
 _BETA = 0.8
-"""Share of the largest β of an order."""
+"""Smoothness β as a share of the largest one of the order."""
 
 
 def plan(budget: QueryBudget) -> releases.CostRelease:
-    """Return order, β and σ_s, by the budget alone: 1 + 2 ln(1/δ)/ε, a tenth of ε to publish.
+    """Return order, β and σ_s, given the budget: λ = 1 + 2 ln(1/δ)/ε, ε/10 for the publication.
 
     Raises:
-        InvalidParametersError: The budget is too small for that.
+        InvalidParametersError: The budget is too small for a publication.
     """
     order = 1 - math.log(budget.delta) / (_CONVERSION * budget.epsilon)
     beta = _BETA * releases.largest_beta(order)
@@ -87,17 +86,17 @@ def publish(
 
 
 def _in_steps(draws: int, order: float) -> float:
-    """Return the most by which a divergence grows where noise is in steps, not real-valued.
+    """Return a bound on the increase of a divergence by discrete instead of real-valued noise.
 
-    Where all chances of both neighbours are within a factor of e^±x of others, D grows by
-    x(2λ − 1)/(λ − 1). Every draw that decides adds `ODDS` to x: those of all queries, and the one
-    of the publication.
+    If all probabilities of both neighbours change by factors within e^±x, D grows by at most x(2λ −
+    1)/(λ − 1). Every deciding draw adds `ODDS` to x: those of all queries, and that of the
+    publication.
     """
     return draws * ODDS * (2 * order - 1) / (order - 1)
 
 
 def check_noise(cost: VotesCost, tally: Tally, budget: QueryBudget) -> None:
-    """Refuse what `publish` would refuse, before anything is asked.
+    """Check before any query that `publish` is possible.
 
     Raises:
         InvalidParametersError: No such bound holds, or σ is too small for it.
@@ -107,10 +106,10 @@ def check_noise(cost: VotesCost, tally: Tally, budget: QueryBudget) -> None:
 
 
 def check(cost: VotesCost, tally: Tally) -> VotingRule:
-    """Return the rule whose cost can be published so.
+    """Return the tally's rule if its cost can be published.
 
     Raises:
-        InvalidParametersError: There is none.
+        InvalidParametersError: It cannot.
     """
     if not isinstance(tally, Central):
         raise InvalidParametersError(

@@ -1,10 +1,10 @@
 """The federated tally: ballots go through secure sums, so that no party ever holds a vote.
 
-The server sees noisy sums. What it makes of them, a winner or a threshold, costs nothing more, and
-nothing that looks at votes makes them cheaper. The maximum of a noisy histogram is not a check,
-for noise has many counts to raise: teachers are asked a second time, whether they agree with one
-proposed answer, and that number alone is compared with the threshold. Where noise is small beside
-the threshold, votes against thresholds can do without that second sum (`VotingRule.bar`).
+The server sees noisy sums. Winners and thresholds computed from them cost nothing more, and no
+data-dependent bound applies. The maximum of a noisy histogram is no check, as noise raises the
+largest of many counts: in a second sum, teachers state whether they agree with one proposed answer,
+and that number is compared with the threshold. Where noise is small relative to the threshold,
+threshold rules can do without the second sum (`VotingRule.bar`).
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from earshot_protocol.voting.vote_sums import VoteSum
 class Federated(Tally):
     """A tally by secure sums; a teacher of weight 0 sends noise alone.
 
-    Where a student proposes answers, teachers are asked about those first, and only what they do
-    not agree on goes into a histogram, whose winner is the answer then.
+    Where a student proposes answers, teachers check those first; queries that fail go into a
+    histogram, whose winner is the answer.
 
     Attributes:
         sums: Secure sums, with real cryptography, in this process.
         delta: Value of δ for which costs are stated.
-        random: Random bytes by the names of a sum and of a teacher: the same for the same names, so
-            that a sum that was cut short continues with the noise that it had.
+        random: Random bytes by the names of a sum and of a teacher, deterministic, so that an
+            interrupted sum continues with the same noise.
         vanishing: Share of the teachers that vanish during each sum.
         proposals: Answers of a student, (queries,), `NONE` where it has none; None without a
             student.
@@ -61,7 +61,7 @@ class Federated(Tally):
     @property
     @override
     def adaptive(self) -> bool:
-        """Whether a student proposes answers: those that teachers agree on need no histogram."""
+        """Whether a student proposes answers: those that pass the check need no histogram."""
         return self.proposals is not None
 
     @property
@@ -77,7 +77,7 @@ class Federated(Tally):
 
     @override
     def _events(self, bought: Bought, unit: Unit, weight: int) -> tuple[Event, ...]:
-        """Return one event a sum."""
+        """Return one event per sum."""
         return tuple(self.summed(each, weight).event(unit) for each in bought)
 
     def summed(self, purchase: Purchase, weight: int) -> BallotSum | VoteSum:
@@ -89,7 +89,7 @@ class Federated(Tally):
 
     @override
     def ask(self, queries: range, progress: Progress = silent) -> Answers:
-        """Ask about some queries, in one sum of each kind at most."""
+        """Answer some queries, with at most one sum of each kind."""
         numbers = np.array(queries)
         if self.proposals is not None:
             return self._ask_about(self.proposals[numbers], numbers, progress)
@@ -106,7 +106,7 @@ class Federated(Tally):
         )
 
     def _ask_about(self, proposed: Whole, numbers: Whole, progress: Progress) -> Answers:
-        """Ask teachers about a student's answers, and for their own where they do not agree."""
+        """Check a student's answers, and sum the votes on queries that fail."""
         found, sights = np.full(len(numbers), NONE), []
         asked = np.flatnonzero(proposed != NONE)
         if len(asked):
@@ -124,11 +124,11 @@ class Federated(Tally):
         return Answers(found, bought, tuple(sights))
 
     def _ballots(self, numbers: Whole) -> Whole:
-        """Return what all teachers put into a sum of votes, (teachers, queries, entries)."""
+        """Return all teachers' inputs to a sum of votes, (teachers, queries, entries)."""
         return self._weighed(self.rule.ballot(self.poll), self.voters.predictions[:, numbers])
 
     def _agreement(self, numbers: Whole, proposed: Whole) -> Whole:
-        """Return what teachers put into a check of proposals, (teachers, queries, entries)."""
+        """Return all teachers' inputs to a check of proposals, (teachers, queries, entries)."""
         own = self.voters.predictions[:, numbers]
         agree = self.rule.agreeing(self.poll, own, proposed)
         return self._weighed(self.rule.check_ballot(self.poll), agree)
@@ -144,7 +144,7 @@ class Federated(Tally):
         progress: Progress,
         block: int | None = None,
     ) -> Sight:
-        """Run one sum; it is known by its kind and by the first query of its block."""
+        """Run one sum, named by its kind and by the first query of its block."""
         name = (kind, int(numbers[0] if block is None else block))
         crowd = self.sums.crowd
         opened = self.sums.run(
@@ -165,5 +165,5 @@ class Federated(Tally):
         """Return whether enough teachers agree: (queries,), or (queries, labels)."""
         enough = self.rule.check.threshold if self.rule.check else 0.0
         passed: Passing = checked.total >= enough
-        # One number of a query speaks for all of its labels.
+        # One number per query decides for all labels.
         return passed if self.rule.several else passed[:, 0]

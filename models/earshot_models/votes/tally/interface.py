@@ -1,4 +1,4 @@
-"""Tallies as the labelling loop sees them: they are asked about queries, and say what it cost."""
+"""Interface of tallies to the labelling loop: answers to queries, and their cost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from earshot_protocol.progress import Progress, silent
 
 @dataclass(frozen=True)
 class Purchase:
-    """One thing that was paid for.
+    """Votes of one kind that were paid for.
 
     Attributes:
         kind: Kind of votes.
-        queries: Number of queries that were asked at once.
+        queries: Number of queries asked together.
     """
 
     kind: VoteKind
@@ -32,11 +32,11 @@ Bought = Sequence[Purchase]
 
 @dataclass(frozen=True)
 class Sight:
-    """One secure sum, as its server saw it.
+    """Result of one secure sum, as seen by the server.
 
     Attributes:
         kind: Kind of the sum.
-        queries: Numbers of the queries that it was about.
+        queries: Numbers of its queries.
         total: Noisy sum, int64 (queries, entries).
         voters: Weight of all teachers whose ballots are in it (n).
     """
@@ -54,7 +54,7 @@ class Answers:
     Attributes:
         outcomes: Winners (queries,), or labels (queries, k): 1, 0, or `NONE` for no answer.
         bought: Votes that were paid for.
-        sights: Sums that a server saw on the way; none for a curator, who holds the votes.
+        sights: Sums that a server saw; none with a curator, who holds the votes.
     """
 
     outcomes: Whole
@@ -75,7 +75,7 @@ class Tally(ABC):
         rule: Rule by which answers come from votes; noise and thresholds are in votes of weight 1.
         voters: Teachers and their answers.
         weights: Weight ψ of each teacher, int64 (teachers,).
-        at_once: Most queries that are asked about together.
+        at_once: Most queries asked together.
     """
 
     rule: VotingRule
@@ -95,25 +95,25 @@ class Tally(ABC):
 
     @property
     def queries(self) -> int:
-        """Number of queries that there are votes for."""
+        """Number of queries with votes."""
         return self.voters.queries
 
     @property
     @abstractmethod
     def adaptive(self) -> bool:
-        """Whether what is bought depends on outcomes."""
+        """Whether purchases depend on outcomes."""
 
     @property
     @abstractmethod
     def pays_for_answers(self) -> bool:
-        """Whether votes are paid for only where a check passes, which then costs by itself."""
+        """Whether a query pays for its check, and for votes only if it passes."""
 
     @abstractmethod
     def worst(self, queries: int) -> Bought:
-        """Return what this many queries buy if each is asked everything there is to ask."""
+        """Return the largest possible purchases of this many queries."""
 
     def events(self, bought: Bought, unit: Unit, weight: int | None = None) -> tuple[Event, ...]:
-        """Return what was released against neighbours that differ in a teacher.
+        """Return the releases, for neighbours that differ in one teacher.
 
         Args:
             bought: Votes that were paid for.
@@ -125,8 +125,8 @@ class Tally(ABC):
 
     @abstractmethod
     def _events(self, bought: Bought, unit: Unit, weight: int) -> tuple[Event, ...]:
-        """Return what was released, for a teacher of weight 1 or more."""
+        """Return the releases, for a teacher of weight 1 or more."""
 
     @abstractmethod
     def ask(self, queries: range, progress: Progress = silent) -> Answers:
-        """Ask about some queries, by their numbers."""
+        """Answer some queries, by their numbers."""

@@ -1,7 +1,7 @@
-"""The journal of a labelling: every outcome is durable before it is shown.
+"""The journal of a labelling: every outcome is on disk before it is shown.
 
-Its first line says what is labelled and how; each other line holds a block of queries with what
-became of it, or a cost that was published.
+Its first line identifies the labelling; each other line holds a block of queries with its outcomes,
+or a published cost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Identity = Mapping[str, str | int | float | bool | None]
 
 
 class OtherLabellingError(LocalError):
-    """The journal is of a labelling with other parameters or votes; nothing was asked."""
+    """The journal belongs to a labelling with other parameters or votes; no query was asked."""
 
 
 class LabellingJournal:
@@ -37,7 +37,7 @@ class LabellingJournal:
 
     Attributes:
         blocks: Answers to the queries so far, in order.
-        published: Cost that looks at votes, once it was drawn: it is never drawn again.
+        published: Published data-dependent cost, drawn only once; None before.
     """
 
     def __init__(self, journal: Journal, identity: Identity) -> None:
@@ -67,11 +67,11 @@ class LabellingJournal:
 
     @property
     def asked(self) -> int:
-        """Number of queries that were asked about, from the first on."""
+        """Number of queries asked so far."""
         return sum(len(block.outcomes) for block in self.blocks)
 
     def append(self, answers: Answers) -> None:
-        """Keep what became of a block of queries; it is on the disk when this returns."""
+        """Append the outcomes of a block of queries; they are on disk when this returns."""
         self._write(
             {
                 "outcomes": answers.outcomes.tolist(),
@@ -85,7 +85,7 @@ class LabellingJournal:
         self.blocks.append(answers)
 
     def publish(self, figures: Mapping[str, Any]) -> None:
-        """Keep a cost that looks at votes; it is on the disk when this returns."""
+        """Append a published cost; it is on disk when this returns."""
         self._write({"published": dict(figures)})
         self.published = figures
 
@@ -102,12 +102,11 @@ class LabellingJournal:
 
 @contextmanager
 def opened(path: Path, identity: Identity) -> Iterator[LabellingJournal]:
-    """Open the journal in a file, which is made if it is not there.
+    """Open the journal in a file, which is made if it does not exist.
 
     Args:
         path: Path of the file.
-        identity: Identity of the labelling; a journal that was begun continues only under the same
-            one.
+        identity: Identity of the labelling; an existing journal must have the same.
 
     Raises:
         OtherLabellingError: The journal was begun with other parameters or votes.

@@ -1,7 +1,7 @@
-"""A labelling: queries in their order, until a budget has no room for one more.
+"""A labelling: queries in order, until the budget has no room for one more.
 
-All is checked before any vote is cast. Every block of answers is in the journal before the next one
-is asked about, so a run that was killed goes on where it stopped.
+All settings are checked before any vote is cast. Every block of answers is in the journal before
+the next one begins, so a killed run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from earshot_protocol.randomness import RandomBytes
 
 KEY = "teachers.key"
 RESUMES = (journal.FILE, KEY)
-"""Names of the files that a labelling that was cut short leaves in its folder."""
+"""Names of the files from which an interrupted labelling continues."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class LabellingRequest:
         budget: Budget for all queries together.
         counter: Party that counts the votes.
         sums: Settings of secure sums.
-        most: Most queries to ask about; all by default.
-        cost: Cost that looks at votes, to be published besides; by default none is.
+        most: Most queries to ask; all by default.
+        cost: Data-dependent cost to publish as well; none by default.
 
     Raises:
         InvalidParametersError: `most` is below 1.
@@ -67,7 +67,7 @@ class LabellingRequest:
             checks.whole("most", self.most)
 
     def identity(self, classes: int) -> Plain:
-        """Return all that decides what is asked, under plain names, as the journal compares it."""
+        """Return all settings that determine the labelling, by name, for the journal."""
         budget, sums = asdict(self.budget), asdict(self.sums)
         asked: Plain = {"counter": self.counter, "most": self.most}
         return self.rule.identity(classes) | budget | sums | asked
@@ -81,19 +81,19 @@ def run(
     scores: npt.NDArray[np.float64] | None = None,
     progress: Progress = silent,
 ) -> LabellingResult:
-    """Label, from where a run in this folder was cut short.
+    """Label queries, continuing an interrupted run in the same folder.
 
     Args:
         request: Settings of the labelling.
         voters: Teachers and their answers.
-        folder: Folder of the journal; it exists.
+        folder: Existing folder of the journal.
         weights: Weights of the teachers; all 1 by default.
         scores: Scores of a student (see `tallies.tally`).
         progress: Callback for how far the labelling is.
 
     Raises:
-        OtherLabellingError: The folder's journal is of another labelling.
-        EarshotError: The request is one that `tallies.tally` refuses.
+        OtherLabellingError: The folder's journal belongs to another labelling.
+        EarshotError: `tallies.tally` refuses the request.
     """
     weights = None if weights is None else np.asarray(weights)
     path, key_path = Path(folder) / journal.FILE, Path(folder) / KEY
@@ -131,7 +131,7 @@ def check_room(tally: Tally, budget: QueryBudget) -> None:
     """Check that a budget has room for a query, before anything is written.
 
     Raises:
-        InvalidParametersError: It has none.
+        InvalidParametersError: It has no room.
     """
     if not budget.room(tally, (), 1):
         cost = budget.spent(tally, tally.worst(1), budget.unit)
@@ -148,17 +148,17 @@ def label(
     most: int | None = None,
     progress: Progress = silent,
 ) -> LabelledQueries:
-    """Ask about queries in their order, block by block.
+    """Label queries in order, block by block.
 
-    A block is in the journal before the next one is asked about, so a run that was killed continues
-    where it stopped: what it had asked about is read from there, and paid for once.
+    A block is in the journal before the next one begins, so a killed run continues where it
+    stopped, and pays for each query once.
 
     Args:
-        tally: Tally that is asked.
+        tally: Tally.
         budget: Budget for all queries, those in the journal included.
         journal: Journal of this labelling.
-        most: Most queries to ask about; all by default.
-        progress: Callback for the number of queries asked about.
+        most: Most queries to ask; all by default.
+        progress: Callback for the number of queries asked.
     """
     wanted = tally.queries if most is None else min(most, tally.queries)
     end = End.QUERIES if wanted == tally.queries else End.ENOUGH
@@ -188,10 +188,10 @@ def fingerprint(array: npt.NDArray[np.generic]) -> str:
 
 
 def _noise(counter: Counter, journal_path: Path, key_path: Path) -> Callable[..., RandomBytes]:
-    """Return teachers' noise by names; the key behind it outlives a process that is killed.
+    """Return teachers' noise by names, from a key that survives a killed process.
 
-    It is there before the journal is, so where a journal has no key the labelling was ended, or the
-    key was taken away: what a sum under way has shown cannot be repeated then.
+    The key is written before the journal. If a journal has no key, the labelling was finished or
+    the key was removed, and an interrupted sum cannot be repeated with the same noise.
     """
     if counter is Counter.CENTRAL:
         return _refused
@@ -210,12 +210,11 @@ def _refused(*names: object) -> RandomBytes:
 
 
 def key_of(path: Path) -> bytes:
-    """Return the key in a file; a new one, on the disk when this returns, if there is no file.
+    """Return the key in a file; if there is none, a new one, on disk when this returns.
 
-    A phone keeps its state on its own disk, so a sum that was cut short continues with the noise
-    that it had. Phones that are simulated in one process have the key of a run instead, which the
-    operating system made. Whoever learns the key can take the noise away: it is a secret of the
-    phones, lies in a file that its owner alone can read, and is gone when the run is done.
+    A phone keeps its state on its own disk, so an interrupted sum continues with the same noise.
+    Phones simulated in one process derive their noise from one random key instead. Anyone with the
+    key can remove the noise: only its owner can read the file, which is removed after the run.
 
 
     Raises:

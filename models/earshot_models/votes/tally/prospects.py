@@ -21,7 +21,7 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
 
 MOST_QUERIES = 10**6
-"""Most queries whose cost is worked out."""
+"""Most queries whose cost is computed."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Prospects:
     """A tally before any query.
 
     Attributes:
-        tally: Tally; its votes are zeros, which no cost here looks at.
+        tally: Tally; its votes are zeros, as no cost here depends on them.
         delta: Value of δ of all costs.
         answered: Share of the queries that a curator's check lets pass.
 
@@ -47,11 +47,11 @@ class Prospects:
         checks.share("answered", self.answered)
 
     def worst(self, queries: int, unit: Unit, weight: int | None = None) -> float:
-        """Return ε of this many queries if all are answered: what may be promised of them."""
+        """Return ε of this many queries if all are answered: the guarantee."""
         return replace(self, answered=1.0).cost(queries, unit, weight)
 
     def cost(self, queries: int, unit: Unit, weight: int | None = None) -> float:
-        """Return ε of this many queries, if votes are such that `answered` of them are.
+        """Return ε of this many queries, if a share `answered` of them is answered.
 
         The cost is that of teachers of this weight; of the heaviest by default.
         """
@@ -74,7 +74,7 @@ class Prospects:
         return least
 
     def bought(self, queries: int) -> tuple[Purchase, ...]:
-        """Return what this many queries are expected to buy."""
+        """Return the expected purchases of this many queries."""
         if self.tally.pays_for_answers:
             answers = round(self.answered * queries)
             return Purchase(VoteKind.CHECK, queries), Purchase(VoteKind.VOTES, answers)
@@ -90,7 +90,7 @@ class Share:
     Attributes:
         members: Number of teachers.
         weight: Weight ψ of each, whole.
-        epsilon: Budget ε of each; None where the cost of queries is asked for.
+        epsilon: Budget ε of each; None to compute the cost of a number of queries.
     """
 
     members: int
@@ -99,18 +99,19 @@ class Share:
 
 
 def shares(text: str | None, teachers: int, epsilon: float | None = None) -> list[Share]:
-    """Return budget groups from text such as `1:125,2:125`: ε and members of each; or all alike.
+    """Return budget groups from text such as `1:125,2:125`: ε and members of each; or one group of
+    all.
 
     Weights are the smallest whole numbers in the ratio of budgets: sensitivities in that ratio
     spend all budgets at about the same query, see `personal.weights`.
 
     Args:
-        text: Text of the groups; None for teachers that are all alike.
+        text: Text of the groups; None for one group of all teachers.
         teachers: Number of teachers.
-        epsilon: Budget ε of teachers that are all alike.
+        epsilon: Budget ε of the only group.
 
     Raises:
-        InvalidInputError: The text says something else, or names other than all teachers.
+        InvalidInputError: The text is malformed, or members do not add up to the teachers.
         InvalidParametersError: There is no budget, a group of fewer than two, or a ratio of budgets
             that is not a small fraction.
     """
@@ -156,7 +157,7 @@ def prospects(
     Arguments are those of `tallies.tally`.
 
     Raises:
-        InvalidParametersError: There is no teacher, or as by `tallies.tally`.
+        InvalidParametersError: There is no teacher, or `tallies.tally` refuses the request.
     """
     teachers = checks.whole("teachers", len(weights), 1)
     shape = (teachers, 1, classes) if rule.several else (teachers, 1)
@@ -176,7 +177,7 @@ def prospects(
 
 
 def claimed(made: Prospects, queries: int) -> float | None:
-    """Return ε of this many queries as printed, where that does not hold; None otherwise."""
+    """Return the printed ε of this many queries if it does not hold; None otherwise."""
     found = made.tally.rule.claimed_epsilon(times(made.bought(queries)), made.delta)
     return 0.0 if found is not None and not queries else found
 
@@ -188,7 +189,7 @@ def _nobody_votes(*names: object) -> RandomBytes:
 def table(
     made: Prospects, sharing: Sequence[Share], queries: int | None
 ) -> list[dict[str, str | int | float | None]]:
-    """Return what each group pays in each unit, for this many queries or as many as all can pay.
+    """Return the cost of each group in each unit, for this many queries or as many as all can pay.
 
     Raises:
         InvalidParametersError: The number of queries is out of range, the budget buys none, or no

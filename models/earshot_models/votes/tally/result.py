@@ -1,8 +1,8 @@
 """Output files of a labelling: answers, figures, and a report on their reliability.
 
-Figures are of two kinds. What is *promised* is known before any vote is cast. What was *realised*
-depends on the votes, by what was answered and where it ended: it guarantees nothing, and goes no
-further than the answers do.
+Figures are of two kinds. The *promised* cost is known before any vote is cast. The *realised* cost
+depends on the votes, through the answers given and where the labelling ended: it is no guarantee,
+and may be shown only to those who have the answers.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class LabelledQueries:
     """Result of a labelling.
 
     Attributes:
-        outcomes: Outcomes of the queries that were asked about, (asked,) or (asked, labels); `NONE`
-            where there is no answer.
+        outcomes: Outcomes of the queries that were asked, (asked,) or (asked, labels); `NONE` where
+            there is no answer.
         bought: Votes that were paid for.
         sights: Sums that a server saw.
         end: Reason for the end.
-        wanted: Queries that were to be asked about.
+        wanted: Number of queries requested.
     """
 
     outcomes: Whole
@@ -75,12 +75,12 @@ class LabellingResult:
     """A labelling with its inputs.
 
     Attributes:
-        tally: Tally that was asked.
-        budget: Budget that the labelling kept.
-        labelled: Labelling that the tally gave.
+        tally: Tally.
+        budget: Budget of the labelling.
+        labelled: Outcomes and purchases.
         weights: Weights of the teachers, int64 (teachers,).
-        dealt: Whether a file had counts of votes alone.
-        dependent: Figures of a cost that looks at votes, if one was asked for.
+        dealt: Whether only counts of votes were given.
+        dependent: Figures of a published data-dependent cost, if requested.
     """
 
     tally: Tally
@@ -92,7 +92,7 @@ class LabellingResult:
 
     @property
     def answered(self) -> int:
-        """Number of queries with an answer, for one label at least where there are several."""
+        """Number of queries with an answer, for at least one label."""
         given = self.labelled.outcomes != NONE
         return int((given if given.ndim == 1 else given.any(axis=1)).sum())
 
@@ -155,9 +155,9 @@ class LabellingResult:
         ]
 
     def _in_doubt(self) -> int | None:
-        """Return the answers whose lead, as the server saw it, noise alone makes in 5 of 100 votes.
+        """Return the number of answers whose noisy lead is within the noise at 95 % confidence.
 
-        None where nobody but a curator could tell: how close a vote was is not published.
+        None with a curator, who does not publish margins, and for rules of several labels.
         """
         if not isinstance(self.tally, Federated) or self.tally.rule.several:
             return None
@@ -186,7 +186,7 @@ class LabellingResult:
 
 
 def write(outcome: LabellingResult, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write answers, figures and report, each whole or not at all."""
+    """Write answers, figures and report, each file atomically."""
     folder, figures = Path(folder), outcome.figures()
     contents = {
         ANSWERS: table(outcome.labelled.outcomes),
@@ -254,13 +254,13 @@ def cost_rows(figures: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 _COLUMNS = {"cost": 22, "ε": 10, "δ": 10, "publish?": 10, "what it means": 0}
-"""Columns of the costs, and their widths on a terminal: no vote decides how wide one is."""
+"""Columns of the costs, and their widths on a terminal, which do not depend on votes."""
 _TERMINAL = 80
 """Width of a terminal, in characters."""
 
 
 def summary(figures: Mapping[str, Any]) -> list[str]:
-    """Return the terminal output: the three costs, the guarantee first, then the realised ones."""
+    """Return the lines for a terminal: the three costs, then the realised figures."""
     realised = figures["realised"]
     lines = [_whose(figures)]
     titles = dict(zip(_COLUMNS, _COLUMNS, strict=True))
@@ -285,7 +285,7 @@ def _whose(figures: Mapping[str, Any]) -> str:
 
 
 def report(figures: Mapping[str, Any]) -> str:
-    """Return Markdown: results, their cost, who saw what, and whose word each number is."""
+    """Return the report in Markdown: results, costs, visibility, noise and assumptions."""
     promised, realised = figures["promised"], figures["realised"]
     lines = [
         f"# {realised['answered']} answers from {figures['teachers']} teachers",
@@ -318,7 +318,7 @@ def report(figures: Mapping[str, Any]) -> str:
         "## What may be noise",
         *(f"- {sentence}" for sentence in _doubts(figures)),
         "",
-        "## Whose word it is",
+        "## What these figures rely on",
         *(f"- {sentence}" for sentence in _sources(figures)),
         "",
     ]
@@ -403,12 +403,12 @@ def _sources(figures: Mapping[str, Any]) -> list[str]:
         "teachers learned from data of their own, none of which two of them share",
         f"that there are {figures['promised']['records']} records, and which they are, is the "
         "operator's word",
-        "answers are what the teachers' votes say after noise; nobody checked them against a truth",
+        "answers are the teachers' noisy votes; they were not compared with true classes",
     ]
     if figures["tally"] == "federated":
         said.append(
             "votes went through secure sums with real cryptography, all teachers in this process: "
-            "whoever runs it could read them here, and could not on phones, each a teacher"
+            "whoever runs it could read them here, but not where each phone is a teacher"
         )
     if figures["votes_dealt"]:
         said.append(
@@ -418,7 +418,7 @@ def _sources(figures: Mapping[str, Any]) -> list[str]:
 
 
 def sees(tally: Tally) -> list[str]:
-    """Return a sentence on what is revealed to whom."""
+    """Return sentences on what each party sees."""
     if isinstance(tally, Federated):
         return _sees_sums(tally)
     published = "published: for each query its outcome"
@@ -453,8 +453,8 @@ def _sees_sums(tally: Federated) -> list[str]:
             "where teachers do not agree with it"
         )
     sentences.append(
-        f"it sees no vote unless more than {100 * crowd.corrupted:g} % of the teachers tell it "
-        f"theirs; the noise is what {crowd.honest_survivors} of {crowd.teachers} teachers add, "
+        f"it sees no vote unless more than {100 * crowd.corrupted:g} % of the teachers collude "
+        f"with it; the noise is what {crowd.honest_survivors} of {crowd.teachers} teachers add, "
         "and grows with every further one that stays"
     )
     return sentences
@@ -466,9 +466,9 @@ def _checked(tally: Federated) -> str:
 
 
 def lead_in_doubt(tally: Tally) -> float:
-    """Return the votes below which a lead is as large as noise alone makes one in 5 of 100 votes.
+    """Return the lead in votes that noise alone exceeds in 5 of 100 votes.
 
-    It is a lead between two classes, or a label's distance from what decides it.
+    It is a lead between two classes, or a label's distance from its threshold.
     """
     own = tally.rule
     if not isinstance(tally, Federated):

@@ -33,7 +33,7 @@ class TeacherCrowd:
         corrupted: Largest share of the teachers that an adversary may control (γ).
 
     Raises:
-        InvalidParametersError: There are too few teachers, or nobody would be left.
+        InvalidParametersError: There are too few teachers, or none would remain.
     """
 
     teachers: int
@@ -53,7 +53,7 @@ class TeacherCrowd:
     @property
     def honest_survivors(self) -> int:
         """Number n' = ⌈(1 − ρ − γ) n⌉ of teachers that stay and add their noise."""
-        # The product is rounded first so that 0.9 · 500 does not become 451.
+        # Rounded first, so that 0.9 · 500 does not become 451.
         return math.ceil(round((1 - self.dropout - self.corrupted) * self.teachers, 6))
 
 
@@ -68,7 +68,7 @@ class SumEffort:
         server_seconds: CPU time of the server.
         bytes_up: Bytes from all teachers to the server.
         bytes_down: Bytes from the server to all teachers.
-        answering: Teachers that began, added up over sums.
+        answering: Teachers that began, summed over sums.
     """
 
     sums: int = 0
@@ -82,11 +82,11 @@ class SumEffort:
 
 @dataclass(frozen=True)
 class Opened:
-    """One sum, as its server sees it.
+    """Result of one sum, as seen by the server.
 
     Attributes:
         total: Noisy sum, in the sum's shape.
-        survivors: Teachers whose inputs are in it.
+        survivors: Teachers whose inputs are included.
         parameters: Parameters of the sum.
     """
 
@@ -97,7 +97,7 @@ class Opened:
 
 @dataclass
 class SecureSums:
-    """Runner of one secure sum after the other for the same crowd.
+    """Runner of successive secure sums among the same teachers.
 
     Attributes:
         crowd: Teachers.
@@ -121,8 +121,8 @@ class SecureSums:
             mechanism: Mechanism whose noise the teachers share.
             inputs: Inputs before noise, int64 (teachers, …).
             noise: Function that returns each teacher's source of random bytes.
-            vanishing: Teachers that are gone from a round on, by its name.
-            progress: Callback for how far the rounds are.
+            vanishing: Teachers that vanish before a round, by its name.
+            progress: Callback for the progress of rounds.
 
         Raises:
             InvalidParametersError: No sum is safe among this few teachers.
@@ -154,7 +154,7 @@ class SecureSums:
 
 @dataclass
 class _Watch(Observer):
-    """Observer that adds up what a sum takes."""
+    """Observer that adds up computation and traffic."""
 
     effort: SumEffort
     progress: Progress
@@ -178,15 +178,15 @@ class _Watch(Observer):
 def draw_vanishing(
     crowd: TeacherCrowd, share: float, random: RandomBytes
 ) -> dict[str, frozenset[int]]:
-    """Draw teachers that vanish during a sum, each before a round drawn at random.
+    """Draw teachers that vanish during a sum, each before a random round.
 
     Args:
         crowd: Teachers of the sum.
         share: Share of the teachers, at most ρ.
-        random: Source of bytes that decides who, and when.
+        random: Source of bytes.
 
     Raises:
-        InvalidParametersError: There are more than the sum can do without.
+        InvalidParametersError: The share exceeds the dropout that the sum tolerates.
     """
     if checks.fraction("vanishing", share) > crowd.dropout:
         raise InvalidParametersError(

@@ -38,7 +38,7 @@ class SumSettings:
         dropout: Largest share of the teachers that may vanish (ρ).
         corrupted: Largest share of the teachers that an adversary may control (γ).
         vanishing: Share of the teachers that do vanish in each sum.
-        at_once: Queries of one sum, or whose outcomes a curator writes down together.
+        at_once: Queries of one sum, or of one journal entry of a curator.
     """
 
     dropout: float = 0.05
@@ -76,7 +76,7 @@ def tally(
 
     Raises:
         InvalidInputError: Votes, weights or scores do not fit.
-        InvalidParametersError: The rule has options that this counter does not have, or cannot
+        InvalidParametersError: The rule has options that do not apply to this counter, or cannot
             decide these queries.
     """
     poll = voters.poll
