@@ -159,7 +159,7 @@ def test_the_wheel_brings_the_command_into_a_bare_environment(
         assert PROJECT["version"] in run(command, "--version")
         refused = run(command, "phone", status=2)
         assert f"pip install '{PROJECT['name']}[phone]'" in refused
-        assert "in no wheel" in run(command, "reproduce", "--list", status=2)
+        assert "not in the wheels" in run(command, "reproduce", "--list", status=2)
         assert run(str(python), "-c", "import earshot_client") == ""
         return
     assert PROJECT["version"] in run(command, "--version")

@@ -464,7 +464,7 @@ if (hasDatabases) {
       delete (owner as any)[method];
       try {
         await assert.rejects(store.commit(changes({ a: "1" })), UnsupportedBrowserError);
-        await assert.rejects(store.commit(changes({ a: "1" })), new RegExp(`no .*${method}`));
+        await assert.rejects(store.commit(changes({ a: "1" })), new RegExp(`lacks .*${method}`));
       } finally {
         Object.defineProperty(owner, method, own);
       }
