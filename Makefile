@@ -31,9 +31,9 @@ demo: .venv/.editable ## run both routes over one crowd of 500 simulated phones,
 	$(V)/earshot $(DEMO)
 	@echo "Both routes on one page: $(CURDIR)/$(OUT)/report.html"
 
-demo-phones: browser ## let a dozen real pages hear synthesized sound and take part in one sitting
-	@echo "A sitting with a server, its helper and twelve pages in browsers: two minutes."
-	$(V)/earshot bench sitting --pages 12 --out $(SITTING)
+demo-phones: browser ## let a dozen real pages and a hundred phones in Python find names in one sitting
+	@echo "A sitting with a server, its helper, 12 pages in browsers and 108 phones: two minutes."
+	$(V)/earshot bench sitting --pages 12 --phones 108 --out $(SITTING)
 
 # ONLY=protocol, or another folder of tests: style, the package's types, and the tests of this folder.
 ifdef ONLY

@@ -15,9 +15,10 @@ from earshot_simulations.benchmarks.sitting import browsers
 from earshot_simulations.benchmarks.sitting.benchmark import Sitting, benchmark
 from earshot_simulations.benchmarks.sitting.report import table
 
-SETUP = Sitting(12, Path("nowhere"), 0, print)
+SETUP = Sitting(12, 108, Path("nowhere"), 0, print)
 FIGURES: dict[str, Any] = {
     "pages": 12,
+    "phones": 108,
     "pages_that_took_part": 11,
     "pages_that_failed": ["page 3 at café: Timeout"],
     "pages_that_showed_the_result": 10,
@@ -46,15 +47,17 @@ FIGURES: dict[str, Any] = {
 }
 
 
-def test_there_is_room_for_more_than_the_pages_so_that_an_operator_begins() -> None:
+def test_there_is_room_for_more_than_who_takes_part_so_that_an_operator_begins() -> None:
     asked = SETUP.start()
-    assert asked.parameters.phones == 24
-    assert asked.least() == 6
+    assert asked.parameters.phones == 240
+    assert asked.least() == 60
     assert asked.parameters.step_seconds == 30.0
     asked.agreed().check_feasible()
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("pages", {"pages": 2}), ("seed", {"seed": -1})])
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("pages", {"pages": 2}), ("phones", {"phones": -1}), ("seed", {"seed": -1})]
+)
 def test_numbers_that_cannot_be_measured_are_named_before_any_work(
     name: str, wrong: dict[str, Any]
 ) -> None:
@@ -66,15 +69,15 @@ def test_numbers_that_cannot_be_measured_are_named_before_any_work(
 def test_the_report_says_what_failed_what_is_wrong_and_what_noise_has_to_do_with_it() -> None:
     said = table(FIGURES)
     for words in (
-        "12 pages, 11 of which took part and 10 showed the result",
+        "12 pages beside 108 phones in Python; 11 pages took part and 10 showed the result",
         "published 4.3 seconds after the phase began, 44 after its gathering did",
         "| labels: report | 3.2 | 11 |",
         "| gathering | 40.0 | 11 joined |",
         "1 of 3 are right, sport wrong",
-        "The noise that protects each page hides most",
+        "The noise that protects each phone hides some",
         "11 phones cannot learn anything here",
         "1 pages failed, the first ones: page 3 at café: Timeout",
-        "1 pages refused by least_phones",
+        "1 phones refused by least_phones",
     ):
         assert words in said
     all_right = FIGURES | {"right": FIGURES["places"], "named": FIGURES["places"], "wrong": []}

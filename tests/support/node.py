@@ -90,12 +90,12 @@ def npm(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def type_errors(folder: Path) -> str:
-    """What the compiler says of a folder that has a tsconfig.json: nothing if all types hold."""
+def type_errors(folder: Path, compiler: str = "typescript") -> str:
+    """What a compiler says of a folder that has a tsconfig.json: nothing if all types hold."""
     modules = node_modules()
-    run = subprocess.run(  # noqa: S603 - the compiler of the lock
+    run = subprocess.run(  # noqa: S603 - a compiler of the lock
         [
-            *(node(), modules / "typescript" / "bin" / "tsc", "--noEmit"),
+            *(node(), modules / compiler / "bin" / "tsc", "--noEmit"),
             *("--project", folder, "--typeRoots", modules / "@types"),
         ],
         capture_output=True,

@@ -256,7 +256,8 @@ def test_troubles_are_accessible_in_both_languages(chromium: Browser, usual: Hos
 def test_a_page_of_http_says_what_it_lacks_and_lets_go(chromium: Browser, usual: Host) -> None:
     address = usual.page.replace("127.0.0.1", FOREIGN)
     fragment = usual.link.partition("#")[2]
-    for language, said in (("en-GB", "Open it over https."), ("de-AT", "Öffnen Sie sie über https.")):
+    asked = {"en-GB": "Open it over https.", "de-AT": "Öffnen Sie sie über https."}
+    for language, said in asked.items():
         with opened(chromium, locale=language, bypass_csp=True) as page:
             page.goto(f"{address}#{fragment}")
             assert page.evaluate("isSecureContext") is False

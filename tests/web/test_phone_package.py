@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from support.documented import blocks
 from support.node import PACKAGE, ROOT, node, node_modules, npm, type_errors
 
 from earshot_protocol.shipped_encoders import packaged
@@ -32,26 +33,7 @@ import * as hearing from "earshot-phone/hearing";
 import * as testing from "earshot-phone/testing";
 console.log(JSON.stringify(Object.keys({ ...all, ...hearing, ...testing }).sort()));
 """
-PHONE = """
-import { openPhone } from "earshot-phone";
-import { MemoryStore } from "earshot-phone/testing";
-
-const encoder = {
-  name: "a test's", dimensions: 128, rate: 8000,
-  embed: (second) => second.slice(0, 128),
-  project: (embedding, wanted) => embedding.slice(0, wanted),
-};
-const keys = { leader: "1a".repeat(32), helper: "2b".repeat(32) };
-const opened = (store) => openPhone({ server: "https://a.example", ...keys, encoder, store });
-const numbers = async (phone) => (await phone.recordings()).map((each) => each.number);
-const samples = Float32Array.from({ length: 8000 }, (_, at) => Math.sin(at) / 2);
-const sound = { channels: [samples], rate: 8000 };
-const [one, other] = [new MemoryStore(), new MemoryStore()];
-await Promise.all([one, one, other].map((store) => opened(store).hear(sound)));
-const kept = [await numbers(opened(one)), await numbers(opened(other))];
-await opened(one).erase();
-console.log(JSON.stringify([...kept, await numbers(opened(one))]));
-"""
+GUIDE = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +60,12 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("resolution", ["bundler", "nodenext"])
-def test_its_types_hold_under_an_app_s_own_settings(app: Path, resolution: str) -> None:
+@pytest.mark.parametrize(
+    "compiler", ["typescript", pytest.param("typescript-5.4", marks=pytest.mark.slow)]
+)
+def test_its_types_hold_under_an_app_s_own_settings(
+    app: Path, resolution: str, compiler: str
+) -> None:
     (app / "main.ts").write_text(APP)
     options = {
         "target": "es2022",
@@ -91,9 +78,9 @@ def test_its_types_hold_under_an_app_s_own_settings(app: Path, resolution: str) 
     }
     settings = {"compilerOptions": options, "files": ["main.ts"]}
     (app / "tsconfig.json").write_text(json.dumps(settings))
-    assert type_errors(app) == ""
+    assert type_errors(app, compiler) == ""
     (app / "main.ts").write_text(APP.replace("number: number", "number: string"))
-    assert "TS2322" in type_errors(app), "types of the package are looked at"
+    assert "TS2322" in type_errors(app, compiler), "types of the package are looked at"
 
 
 def test_it_gives_what_the_sources_give(app: Path) -> None:
@@ -106,17 +93,10 @@ def test_it_gives_what_the_sources_give(app: Path) -> None:
     assert {"openPhone", "shippedEncoder", "MemoryStore"} <= set(found)
 
 
-def test_its_types_are_in_words_that_older_compilers_know(app: Path) -> None:
-    """TypeScript 5.0's: arrays take the kind of their memory from 5.7, and `NoInfer` is of 5.4."""
-    paths = sorted((app / "node_modules" / "earshot-phone" / "dist").rglob("*.d.ts"))
-    assert len(paths) > 30
-    for path in paths:
-        assert not re.search(r"Array<ArrayBuffer|DataView<|\bNoInfer\b", path.read_text()), path
-
-
-def test_a_phone_of_an_app_s_test_keeps_its_things_in_memory(app: Path) -> None:
-    (app / "phone.js").write_text(PHONE)
-    assert json.loads(_run(app / "phone.js")) == [[1, 2], [1], []]
+def test_the_guide_s_test_of_an_app_passes_as_it_stands(app: Path) -> None:
+    (example,) = [each for each in blocks(GUIDE, "js") if "node:test" in each]
+    (app / "app.test.js").write_text(example)
+    assert "# pass 2" in _run("--test", "--test-reporter=tap", app / "app.test.js")
 
 
 def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None:
@@ -135,7 +115,7 @@ def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None
     assert {path.name for path in folder.iterdir()} == {"README.md", "dist", "package.json"}
 
 
-def _run(script: Path) -> str:
+def _run(*words: str | Path) -> str:
     return subprocess.run(  # noqa: S603 - Node of the wheel
-        [node(), script], capture_output=True, text=True, check=True, timeout=60
+        [node(), *words], capture_output=True, text=True, check=True, timeout=60
     ).stdout

@@ -216,7 +216,7 @@ class EarshotPage implements Page {
       this.#say(this.#next);
       this.#next = "";
       one("h1").focus({ preventScroll: true });
-      scrollTo(0, 0);
+      one("#page").scrollTo(0, 0);
     } else {
       // If the button that was pressed is gone, the title gets the focus.
       const same = focus && main.querySelector<HTMLElement>(`[data-do="${focus}"]`);

@@ -188,6 +188,7 @@ def phase(
 def sitting(
     *,
     pages: int = 12,
+    phones: int = 108,
     out: Path = Path("out/phones"),
     seed: int = 0,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
@@ -196,6 +197,8 @@ def sitting(
 
     Args:
         pages: Pages that take part; each hears a few seconds of one of three places.
+        phones: Phones in Python that take part beside the pages and hear the same places, so that
+            the crowd is large enough for names.
         out: Folder for pictures of a page and of the wall page, and for the figures; those of a
             former run are replaced.
         seed: Seed of the sound.
@@ -208,7 +211,7 @@ def sitting(
         print(f"wall page, until it is over: {wall}", file=sys.stderr, flush=True)
 
     with shown() as progress:
-        figures = benchmark(Sitting(pages, out, seed, say), progress)
+        figures = benchmark(Sitting(pages, phones, out, seed, say), progress)
     print(json.dumps(figures, indent=2) if as_json else table(figures))
     print(f"pictures and figures: {out.resolve()}", file=sys.stderr)
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import msgspec
 
-from earshot_protocol.api import StartPhase
+from earshot_client.client import Client
+from earshot_client.policy import Policy
+from earshot_protocol.api import Invite, StartPhase
 from earshot_protocol.checks import whole
 from earshot_protocol.encoder_file import read
 from earshot_protocol.environments import default_hierarchy
@@ -34,12 +36,13 @@ from earshot_simulations.benchmarks.sitting.browsers import BrowserCost, PlacedB
 from earshot_simulations.benchmarks.sitting.helping import helping
 from earshot_simulations.benchmarks.sitting.operator_page import OperatorPage
 from earshot_simulations.benchmarks.sitting.phone_pages import (
-    RECORDINGS,
     OpenedPages,
     ended,
     events,
     opened,
+    pictured,
 )
+from earshot_simulations.benchmarks.sitting.python_phones import RECORDINGS, joined, taking_part
 from earshot_simulations.temporary import TemporaryFolder
 
 PLACES = ("café", "birds", "train")
@@ -60,12 +63,14 @@ class Sitting:
 
     Attributes:
         pages: Pages that take part.
+        phones: Phones in Python that take part beside them.
         out: Folder for pictures and figures.
         seed: Seed of the sound.
         say: Function that receives the address of the wall page.
     """
 
     pages: int
+    phones: int
     out: Path
     seed: int
     say: Callable[[str], None]
@@ -77,21 +82,22 @@ class Sitting:
             InvalidParametersError: A number is out of range; the message states the range.
         """
         whole("pages", self.pages, 3, 10_000)
+        whole("phones", self.phones, 0, 10_000)
         whole("seed", self.seed, 0)
 
     def start(self) -> StartPhase:
-        """Return a phase for twice as many pages, so that it waits for an operator to begin it."""
+        """Return a phase for twice as many phones, so that it waits for an operator to begin it."""
         hierarchy = default_hierarchy()
         labels, choices = hierarchy.classes, tuple(hierarchy.groups.values())
-        wanted = 2 * self.pages
-        asked = sitting.seated(PhaseOptions(phones=wanted, labels=labels, choices=choices))
+        crowd = self.pages + self.phones
+        asked = sitting.seated(PhaseOptions(phones=2 * crowd, labels=labels, choices=choices))
         encoder = read(packaged(DEFAULT_ENCODER))
         parameters = asked.discovery_parameters(encoder.card.name, of_encoder(encoder))
         return StartPhase(
             parameters=msgspec.structs.replace(parameters, step_seconds=sitting.STEP_SECONDS),
-            least_phones=sitting.enough(self.pages),
+            least_phones=sitting.enough(crowd),
             gather_seconds=_LONGEST_GATHERING,
-            name=f"Sitting of {self.pages} pages",
+            name=f"Sitting of {crowd} phones",
             anyway=True,
             choices=choices,
         )
@@ -150,21 +156,24 @@ async def _run(
         link = await operator.invitation(wall)
         began = time.monotonic()
         there = await opened(running.by_place, setup.pages, link, progress, setup.out)
-        await _all_joined(client, phase, there, progress)
         seconds = time.monotonic() - began
-        here = running.cost()
-        await operator.picture("wall-gathering.png")
-        export = await _played(operator, client, phase, progress)
+        phones = await asyncio.to_thread(_phones, setup, address, client, progress)
+        with taking_part(phones):
+            await _all_joined(client, phase, there, len(phones), progress)
+            here = running.cost()
+            await operator.picture("wall-gathering.png")
+            export = await _played(operator, client, phase, progress)
         await operator.over()
         shown = await ended(there.pages, phase, _LAST)
         await operator.picture("wall-end.png")
         if there.pages:
-            await there.pages[0].page.screenshot(path=setup.out / "page-end.png", full_page=True)
+            await pictured(there.pages[0].page, setup.out / "page-end.png")
         after = running.cost()
         said = await events(there.pages)
         await _closed(running)
     figures = {
         "pages": setup.pages,
+        "phones": setup.phones,
         "pages_that_took_part": len(there.pages),
         "pages_that_failed": list(there.failures),
         "pages_that_showed_the_result": shown,
@@ -175,15 +184,30 @@ async def _run(
     return figures | _times(export.phase) | _found(export, start.parameters) | _cost(here, after)
 
 
+def _phones(
+    setup: Sitting, address: str, client: OperatorClient, progress: Progress
+) -> list[Client]:
+    """Return the phones in Python, after their first visit."""
+    if not setup.phones:
+        return []
+    keys, code = client.two_operators(), client.invite(Invite(uses=setup.phones)).code
+    policy = Policy(
+        least_phones=3,  # as people agree to in their page
+        leaders=(bytes.fromhex(keys.leader),),
+        helpers=(bytes.fromhex(keys.helper),),
+    )
+    return joined(address, code, policy, setup.phones, PLACES, setup.seed, progress)
+
+
 async def _all_joined(
-    client: OperatorClient, phase: str, there: OpenedPages, progress: Progress
+    client: OperatorClient, phase: str, there: OpenedPages, phones: int, progress: Progress
 ) -> None:
-    """Wait until every page that takes part has joined."""
-    until = time.monotonic() + _PATIENCE
-    while (joined := client.phase(phase).joined) < len(there.pages):
+    """Wait until every page that takes part and every phone in Python has joined."""
+    until, all_of_them = time.monotonic() + _PATIENCE, len(there.pages) + phones
+    while (here := client.phase(phase).joined) < all_of_them:
         if time.monotonic() > until:
-            raise BenchmarkError(f"only {joined} of {len(there.pages)} pages have joined")
-        progress("joined", joined, len(there.pages))
+            raise BenchmarkError(f"only {here} of {all_of_them} phones have joined")
+        progress("joined", here, all_of_them)
         await asyncio.sleep(0.5)
     if not there.pages:
         raise BenchmarkError(f"no page takes part: {'; '.join(there.failures[:3])}")

@@ -16,6 +16,7 @@ from playwright.async_api import Browser, Playwright, async_playwright
 from earshot_models.soundscapes import synthesize
 from earshot_simulations.benchmarks.api.usage import cpu_seconds, family, memory_share
 from earshot_simulations.benchmarks.failure import BenchmarkError
+from earshot_simulations.benchmarks.sitting.python_phones import RATE
 from earshot_simulations.benchmarks.sitting.wav import write
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -32,8 +33,6 @@ _ARGUMENTS = (
     "--disable-features=SpareRendererForSitePerProcess,PreloadTopChromeWebUI,WebUIOmniboxPopup",
     "--js-flags=--expose-gc",
 )
-_RATE = 48_000
-"""Samples per second of most phones' microphones."""
 _SECONDS = 30
 """Seconds of sound of a place, which a browser repeats."""
 
@@ -104,9 +103,9 @@ async def browsers(
 
         by_place = {}
         for number, place in enumerate(places):
-            clips = synthesize(place, _SECONDS, np.random.default_rng([seed, number]), _RATE)
+            clips = synthesize(place, _SECONDS, np.random.default_rng([seed, number]), RATE)
             file = folder / f"place-{number}.wav"
-            write(file, clips.ravel(), _RATE)
+            write(file, clips.ravel(), RATE)
             by_place[place] = await started(f"--use-file-for-fake-audio-capture={file}")
         yield PlacedBrowsers(by_place, await started(), Path(path))
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from playwright.async_api import Browser, Error, Page
 
 from earshot_protocol.progress import Progress
+from earshot_simulations.benchmarks.sitting.python_phones import RECORDINGS
 
-RECORDINGS = 3
-"""Seconds that a page hears."""
 _AT_ONCE = 4
 """Pages that are opened and used at the same time."""
 _PATIENCE = 120_000.0
 """Milliseconds to wait for any state of a page."""
+_WIDTH = 390
 _IDLE = "body:not([aria-busy])"
 """Selector of a page that is ready for the next click."""
 
@@ -86,7 +86,7 @@ async def opened(
 async def _joined(browser: Browser, link: str) -> Page:
     """Open a page as a new phone, and accept the invitation."""
     context = await browser.new_context(
-        viewport={"width": 390, "height": 844}, locale="en", permissions=["microphone"]
+        viewport={"width": _WIDTH, "height": 844}, locale="en", permissions=["microphone"]
     )
     context.set_default_timeout(_PATIENCE)
     page = await context.new_page()
@@ -142,3 +142,13 @@ async def events(pages: tuple[PhonePage, ...]) -> Mapping[str, int]:
         event = await each.page.evaluate("document.body.dataset.event ?? 'none'")
         found[event] = found.get(event, 0) + 1
     return found
+
+
+async def pictured(page: Page, picture: Path) -> None:
+    """Take a picture of a page in which nothing has to scroll."""
+    height = await page.evaluate(
+        "['#page', '#status'].reduce((sum, each) => "
+        "sum + document.querySelector(each).scrollHeight, 0)"
+    )
+    await page.set_viewport_size({"width": _WIDTH, "height": height})
+    await page.screenshot(path=picture)

@@ -12,8 +12,9 @@ def table(figures: Mapping[str, Any]) -> str:
     """Format figures of `benchmark` in Markdown: pages, steps, processes, names."""
     pages = figures["pages_that_took_part"]
     blocks = [
-        f"{figures['pages']:,} pages, {pages:,} of which took part and "
-        f"{figures['pages_that_showed_the_result']:,} showed the result: {figures['status']} "
+        f"{figures['pages']:,} pages beside {figures['phones']:,} phones in Python; {pages:,} "
+        f"pages took part and {figures['pages_that_showed_the_result']:,} showed the result: "
+        f"{figures['status']} "
         f"{figures['result_seconds']:.1f} seconds after the phase began, "
         f"{figures['gathering_seconds'] + figures['result_seconds']:.0f} after its gathering did."
         + (f" It failed: {figures['failure']}." if figures["failure"] else ""),
@@ -52,7 +53,7 @@ def _named(figures: Mapping[str, Any]) -> str:
     )
     if len(right) < len(places):
         said += (
-            " The noise that protects each page hides most of so few: missing names say nothing "
+            " The noise that protects each phone hides some of so few: missing names say nothing "
             "about the places."
         )
     return f"{said} The forecast was: {figures['verdict']}."
@@ -63,6 +64,6 @@ def _failures(figures: Mapping[str, Any]) -> list[str]:
     first = f"{len(failed)} pages failed, the first ones: {'; '.join(failed[:3])}."
     return [
         *([first] if failed else []),
-        *(f"{count} pages refused by {rule}." for rule, count in refused.items()),
+        *(f"{count} phones refused by {rule}." for rule, count in refused.items()),
         *(f"The server complained: {line}." for line in figures["server_errors"]),
     ]
