@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
+import runpy
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import AES
+from cryptography.hazmat.primitives.ciphers.modes import CTR
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from support import textbook_phone as textbook
+from support.documented import blocks
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
+DOCUMENTS = Path(__file__).resolve().parents[2] / "docs"
+FOLDER = DOCUMENTS / "vectors"
 Table = dict[str, Any]
 
 
@@ -238,3 +247,51 @@ def test_only_parameters_may_hold_what_is_not_finite() -> None:
     assert open_ended == {"Release.epsilon"}
     (epsilon,) = (f for f in SCHEMA["maps"]["Release"]["fields"] if f["name"] == "epsilon")
     assert epsilon["least"] == 0
+
+
+# --------------------------------------------------------------------------------------- for people
+
+
+def page(name: str) -> str:
+    return (DOCUMENTS / name).read_text(encoding="utf-8")
+
+
+def test_the_reference_of_messages_is_current() -> None:
+    reference = runpy.run_path(str(FOLDER / "reference.py"))
+    assert reference["text"](SCHEMA) == page("messages.md"), "run docs/vectors/reference.py"
+
+
+def test_the_reference_shows_every_map_once_and_links_to_those_inside() -> None:
+    names = re.findall(r"(?m)^### (\w+)$", page("messages.md"))
+    assert sorted(names) == sorted(SCHEMA["maps"])
+    for text in (page("messages.md"), page("native-phones.md")):
+        linked = set(re.findall(r"\((?:messages\.md)?#(\w+)\)", text))
+        assert linked
+        assert linked <= {name.lower() for name in names}
+
+
+def test_the_page_for_native_phones_names_parts_of_vectors_that_there_are() -> None:
+    rows = re.findall(r"(?m)^\| \d+ \|.*\| ([^|]*\.json[^|]*) \|$", page("native-phones.md"))
+    assert len(rows) == 10
+    for row in rows:
+        for name, inside in re.findall(r"`(\w+\.json)`(?: \(([^)]*)\))?", row):
+            assert set(re.findall(r"`(\w+)`", inside)) - {"key"} <= vectors(name).keys(), name
+    assert {"public", "private"} <= vectors("two_operators.json")["sum"]["key"].keys()
+
+
+def test_steps_of_the_kotlin_of_that_page_give_the_shares_of_the_vectors() -> None:
+    """The same steps in Python, with the sizes and the name that stand there."""
+    (code,) = blocks(page("native-phones.md"), "kotlin")
+    (info,) = re.findall(r'"(earshot [^"]*)"', code)
+    key, begin, size = map(int, re.findall(r"keys, 0, (\d+).*keys, (\d+), (\d+)\)", code)[0])
+    for case in vectors("two_operators.json")["shares"]:
+        drawn = HKDF(SHA256(), key + size, None, info.encode()).derive(bytes.fromhex(case["seed"]))
+        width = case["width"]
+        octets = 2 if width <= 16 else 4 if width <= 32 else 8
+        cipher = Cipher(AES(drawn[:key]), CTR(drawn[begin : begin + size])).encryptor()
+        stream = cipher.update(bytes(len(case["helpers_share"]) * octets))
+        words = [
+            int.from_bytes(stream[at : at + octets], "little") & (2**width - 1)
+            for at in range(0, len(stream), octets)
+        ]
+        assert words == case["helpers_share"]
