@@ -19,7 +19,7 @@ from earshot_protocol.secure_sum.interface import Participant, Summation
 from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, Unmasked
 from earshot_protocol.summations import Opening
 from earshot_protocol.wire import Answer, Matrix, encode
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.populations import Recordings, SimulatedPopulation
 
 TARGET_LABEL = 0
 """Label under which the adversary wants its place to be published."""
@@ -136,7 +136,7 @@ class _Stuffing:
         return getattr(self._honest, name)
 
 
-def far_place(population: Population, seed: int) -> npt.NDArray[np.float32]:
+def far_place(population: SimulatedPopulation, seed: int) -> npt.NDArray[np.float32]:
     """Return the random place farthest from everything that is heard, float32 (dimensions,)."""
     from scipy.spatial.distance import cdist
 

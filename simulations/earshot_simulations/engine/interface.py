@@ -18,7 +18,7 @@ from earshot_protocol.errors import LocalError, WrongStateError
 from earshot_protocol.phases.parameters import LARGEST_CROWD
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_simulations.adversary.attack import Attack
-from earshot_simulations.populations import Population
+from earshot_simulations.populations import SimulatedPopulation
 
 AGREES = Policy.per_recording(
     least_phones=1,
@@ -72,7 +72,7 @@ class Scenario:
         attack: Corrupted phones; by default none.
     """
 
-    population: Population
+    population: SimulatedPopulation
     seed: int
     summation: Summation
     policy: Policy = field(default_factory=Policy)

@@ -26,7 +26,7 @@ from earshot_server.discovery.merging import grouped
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.run import UNPROTECTED, PhaseFindings, Run
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.charts import histogram
 from earshot_simulations.reporting.drawing import Picture
@@ -217,7 +217,7 @@ class EnvironmentFindings(PhaseFindings):
     unknown: float | None = None
 
     @classmethod
-    def of(cls, population: Population, course: Course, seed: int) -> Self:
+    def of(cls, population: SimulatedPopulation, course: Course, seed: int) -> Self:
         """Return what phones heard, published and voted so far."""
         if not course.at:
             nothing = np.empty((0, population.dimensions), np.float32)
@@ -411,7 +411,7 @@ class EnvironmentFindings(PhaseFindings):
         ]
 
 
-def heard_by_some(population: Population, seed: int) -> Recordings:
+def heard_by_some(population: SimulatedPopulation, seed: int) -> Recordings:
     """Return the recordings of some phones: enough to score and to draw."""
     generator = np.random.default_rng([seed, 0x5])
     some = generator.permutation(population.phones)[:_PICTURED_PHONES]

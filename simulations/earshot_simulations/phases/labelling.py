@@ -22,7 +22,7 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.fields import kinds
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import CrowdSettings, PhaseSettings, PolicyChoice
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.reporting.words import chance, counted, optional, percent, real, whole
 
 _SAMPLES = 0xD
@@ -160,7 +160,7 @@ class LabelFindings(PhaseFindings):
         ]
 
 
-def score(published: Labelled, samples: Recordings, population: Population) -> LabelScores:
+def score(published: Labelled, samples: Recordings, population: SimulatedPopulation) -> LabelScores:
     """Score the published labels, beside those of phones alone."""
     labels, truth = np.array(published.labels), samples.scenes
     answered = labels >= 0
@@ -180,7 +180,7 @@ def score(published: Labelled, samples: Recordings, population: Population) -> L
     )
 
 
-def _alone(population: Population, phone: int, samples: Recordings) -> float:
+def _alone(population: SimulatedPopulation, phone: int, samples: Recordings) -> float:
     """Return the share of samples that a phone labels correctly by its own recordings."""
     heard = population.recordings(phone)
     names = (*population.labels, None)  # index -1, unlabelled, yields None
@@ -227,7 +227,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
     def configuration(self) -> dict[str, object]:
         return asdict(self)
 
-    def chosen(self, population: Population) -> Recordings:
+    def chosen(self, population: SimulatedPopulation) -> Recordings:
         """Draw the samples from recordings that no phone has heard, with the truth of each.
 
         Raises:
@@ -249,7 +249,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
         return self._parameters("", ("one label", "another"), Matrix.of(directions))
 
     @override
-    def parameters(self, population: Population) -> LabellingParameters:
+    def parameters(self, population: SimulatedPopulation) -> LabellingParameters:
         population.prepare()  # the samples are of its sound
         samples = self.chosen(population)
         points = Matrix.of(samples.points)
@@ -264,7 +264,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
         )
 
     @override
-    def found(self, population: Population, course: Course) -> LabelFindings:
+    def found(self, population: SimulatedPopulation, course: Course) -> LabelFindings:
         samples, parameters = self.chosen(population), self.parameters(population)
         answers = LabelFindings(parameters=parameters, truth=tuple(samples.scenes.tolist()))
         if course.coordinator.step != PUBLISHED:

@@ -17,7 +17,7 @@ from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
-from earshot_simulations.populations.population import Skipped
+from earshot_simulations.populations import Skipped
 from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.reporting.words import NOTHING, duration, real, whole
 from earshot_simulations.versions import digest

@@ -48,7 +48,7 @@ from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.local import CentroidFindings
 from earshot_simulations.phases.run import INFINITE, NOISELESS, UNPROTECTED
 from earshot_simulations.phases.secure_sum import CellFindings
-from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, Population
+from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, SimulatedPopulation
 from earshot_simulations.reporting.words import counted
 from earshot_simulations.versions import digest, file_digest, readable_digest, versions
 
@@ -272,7 +272,7 @@ class PhaseSettings(ABC, Generic[F]):
         """Return the parameters of a phase over any population that the settings may name."""
 
     @abstractmethod
-    def parameters(self, population: Population) -> Parameters:
+    def parameters(self, population: SimulatedPopulation) -> Parameters:
         """Return the parameters of a phase over this population.
 
         Raises:
@@ -291,10 +291,10 @@ class PhaseSettings(ABC, Generic[F]):
 
     @property
     def blobs(self) -> type[Blobs]:
-        """Population of generated points."""
+        """SimulatedPopulation of generated points."""
         return LiftedBlobs
 
-    def attack(self, population: Population) -> Attack:
+    def attack(self, population: SimulatedPopulation) -> Attack:
         """Return the corrupted phones and their target, once the population is prepared."""
         del population
         return Attack()
@@ -325,10 +325,12 @@ class PhaseSettings(ABC, Generic[F]):
         """Return all settings, one entry each, with defaults filled in."""
 
     @abstractmethod
-    def found(self, population: Population, course: Course) -> F:
+    def found(self, population: SimulatedPopulation, course: Course) -> F:
         """Return what a phase has found so far, and its scores if it is over."""
 
-    def notes(self, population: Population, success: Success | None, found: F) -> Sequence[str]:
+    def notes(
+        self, population: SimulatedPopulation, success: Success | None, found: F
+    ) -> Sequence[str]:
         """Return caveats about the figures, most important first."""
         del population, success, found
         return ()
@@ -446,7 +448,7 @@ class Route(NamedTuple):
         dimensions: Dimensions in which sound is clustered by default.
         agreement: Policy that phones agree to by default.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
-        blobs: Population of generated points.
+        blobs: SimulatedPopulation of generated points.
         real_sound: Result on real sound, to compare with figures on synthesized scenes.
     """
 
@@ -607,7 +609,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         return self._summed_parameters(*anyhow, anywhere)
 
     @override
-    def parameters(self, population: Population) -> Parameters:
+    def parameters(self, population: SimulatedPopulation) -> Parameters:
         heard = population.encoder, population.labels
         if self._is_local:
             return self._local_parameters(*heard, population.geometry, population.dimensions)
@@ -643,7 +645,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         )
 
     @override
-    def attack(self, population: Population) -> Attack:
+    def attack(self, population: SimulatedPopulation) -> Attack:
         members = self.adversary.members(self.phones, self.seed)
         if not any(members.values()):
             return Attack()
@@ -668,12 +670,12 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         }
 
     @override
-    def found(self, population: Population, course: Course) -> EnvironmentFindings:
+    def found(self, population: SimulatedPopulation, course: Course) -> EnvironmentFindings:
         return self.route.found.of(population, course, self.seed)
 
     @override
     def notes(
-        self, population: Population, success: Success | None, found: EnvironmentFindings
+        self, population: SimulatedPopulation, success: Success | None, found: EnvironmentFindings
     ) -> Sequence[str]:
         said = [f"{UNPROTECTED.capitalize()}."] if self.noiseless else []
         refusals = self.refusals()

@@ -36,7 +36,12 @@ from earshot_simulations.phases import settings as names
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import POLICIES, PhaseSettings, Settings
-from earshot_simulations.populations import PooledSoundscapes, Population, SoundFolder, Soundscapes
+from earshot_simulations.populations import (
+    PooledSoundscapes,
+    SimulatedPopulation,
+    SoundFolder,
+    Soundscapes,
+)
 from earshot_simulations.populations.embedded import HEAR
 from earshot_simulations.populations.hearing import hearing_once
 
@@ -209,7 +214,7 @@ def _engines(settings: PhaseSettings[Any]) -> Iterator[Callable[[Scenario], Engi
 
 
 def _achieved(
-    attack: Attack, parameters: Parameters, population: Population, course: Course
+    attack: Attack, parameters: Parameters, population: SimulatedPopulation, course: Course
 ) -> Success | None:
     """Return the success of the adversary; None if there was none."""
     if not attack.corrupted:
@@ -221,7 +226,9 @@ def _achieved(
     return measure(attack, expected, refused, published, population.held_out())
 
 
-def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -> Population:
+def open_population(
+    settings: PhaseSettings[Any], progress: Progress = silent
+) -> SimulatedPopulation:
     """Return the phones that the settings name, which the caller prepares and closes."""
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity

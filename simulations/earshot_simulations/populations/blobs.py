@@ -10,7 +10,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import PhoneCrowd, Population, Stream
+from earshot_simulations.populations.population import DrawnPopulation, PhoneCrowd, Stream
 
 DEVIATION = 0.05
 """Standard deviation of a blob, in each coordinate."""
@@ -27,7 +27,7 @@ MOST_SCENES = 20
 _DARTS = 2000
 
 
-class Blobs(Population):
+class Blobs(DrawnPopulation):
     """Phones whose recordings are points of [-1, 1]², scattered around one centre per scene."""
 
     name = encoder = "blobs"

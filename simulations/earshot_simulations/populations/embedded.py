@@ -22,7 +22,7 @@ from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.hearing import heard
-from earshot_simulations.populations.population import PhoneCrowd, Population
+from earshot_simulations.populations.population import DrawnPopulation, PhoneCrowd
 from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.versions import file_digest
 
@@ -30,7 +30,7 @@ HEAR = "hear"
 """Name by which progress shows the making and embedding of sound."""
 
 
-class EmbeddedSound(Population):
+class EmbeddedSound(DrawnPopulation):
     """The common part of all populations of sound: embed, project, then answer from the file.
 
     Files let many processes share the points and keep memory bounded. They lie in the system's

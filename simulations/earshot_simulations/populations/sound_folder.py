@@ -31,12 +31,8 @@ from earshot_simulations.populations.embedded import (
     starts,
 )
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import (
-    HELD_OUT_PER_SCENE,
-    PhoneCrowd,
-    Skipped,
-    Stream,
-)
+from earshot_simulations.populations.interface import Skipped
+from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, PhoneCrowd, Stream
 from earshot_simulations.versions import readable_digest
 from earshot_simulations.workers import in_parallel
 
