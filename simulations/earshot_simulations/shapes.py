@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_LONG = 120
+"""Most letters of a value."""
 _FEW = 6
 """Most entries of a tuple or a table that are written out."""
 
@@ -22,4 +24,5 @@ def _shape(value: Any) -> str:
         return f"{value.dtype} {value.shape}"
     if isinstance(value, tuple | list | Mapping) and len(value) > _FEW:
         return f"<{len(value)} entries>"
-    return repr(value)
+    told = repr(value)
+    return told if len(told) <= _LONG else f"<{type(value).__name__}>"

@@ -66,7 +66,7 @@ class LocalEngine(BatchEngine):
     @override
     def _send(self, batch: Batch) -> None:
         if self._place is None:
-            self._place = _Place(self._scenario)
+            self._place = _Place(self._scenario, self._processes > 1)
         if self._processes == 1:
             self._here.append(batch)
             return
@@ -115,13 +115,15 @@ class LocalEngine(BatchEngine):
 
 
 class _Place:
-    """The temporary folder of one simulation: its scenario, and the states of its phones."""
+    """The temporary folder of one simulation: states of its phones, and for others its scenario."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        import joblib
-
+    def __init__(self, scenario: Scenario, copied: bool) -> None:
         self.folder = TemporaryFolder("phones")
         self.states = States(self.folder.path, scenario.population.phones)
+        if not copied:
+            return
+        import joblib
+
         # Unlike pickle, this also handles objects that only the main program defines.
         packed = bytes(joblib.externals.loky.backend.reduction.dumps(scenario))
         write_whole(self.folder.path / _SCENARIO, packed, len(packed))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.shapes import shapes
 
+LEAST_PHONES, MOST_PHONES = 3, 10**7
+"""Fewest and most phones of a simulation, whose server keeps all answers to a step in memory."""
 _STARTS = 0x57A27
 """Seed of the public start centroids of points without an encoder."""
 
@@ -31,6 +33,10 @@ class Recordings(NamedTuple):
     points: NDArray[np.float32]
     labels: NDArray[np.int16]
     scenes: NDArray[np.int16]
+
+    def rows(self, chosen: Any) -> Recordings:
+        """Return some of the recordings, by an index of an array."""
+        return Recordings(self.points[chosen], self.labels[chosen], self.scenes[chosen])
 
     def __repr__(self) -> str:
         return shapes("Recordings", self._asdict())

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from earshot_simulations.adversary.attack import Attack
+from earshot_simulations.adversary.attack import Attacks
 from earshot_simulations.populations import SimulatedPopulation
 
 
@@ -25,7 +25,7 @@ class HeardByAll(NamedTuple):
     starts: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, population: SimulatedPopulation, attack: Attack | None = None) -> Self:
+    def of(cls, population: SimulatedPopulation, attack: Attacks | None = None) -> Self:
         """Return what all phones of a prepared population hold, as an attack leaves it."""
         heard = [population.recordings(phone) for phone in range(population.phones)]
         if attack is not None:
