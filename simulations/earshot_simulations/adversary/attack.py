@@ -242,8 +242,8 @@ class Attacks:
                     given = _published(each.attack, phone, given)
             with each.asked("sent", phone):
                 given = each.attack.sent(phone, given)
-                if each.is_own and not isinstance(given, bytes):
-                    given = encode(given)
+                if not isinstance(given, bytes | msgspec.Struct):
+                    raise TypeError(f"it returned a {type(given).__name__}: must be a message")
         return given if isinstance(given, bytes) else encode(given)
 
     def dropouts(

@@ -15,6 +15,7 @@ from earshot_simulations.engine.answering import AnsweredJobs, Job, answer_jobs,
 from earshot_simulations.engine.batches import Batch, BatchEngine
 from earshot_simulations.engine.interface import LostWorkersError, Scenario
 from earshot_simulations.engine.states import States, write_whole
+from earshot_simulations.own_code import own_code
 from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.workers import Workers, usable
 
@@ -138,5 +139,7 @@ def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> bytes:
 @lru_cache(maxsize=1)
 def _scenario(folder: Path) -> Scenario:
     """Read the scenario, once in each process."""
-    scenario: Scenario = pickle.loads((folder / _SCENARIO).read_bytes())  # noqa: S301 - ours
+    packed = (folder / _SCENARIO).read_bytes()
+    with own_code("a population or an attack, copied to another process,"):
+        scenario: Scenario = pickle.loads(packed)  # noqa: S301 - ours
     return scenario

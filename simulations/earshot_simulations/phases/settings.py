@@ -47,7 +47,7 @@ from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.fields import kinds, known, taken
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.local import CentroidFindings
-from earshot_simulations.phases.own import OF_SETTINGS, Own
+from earshot_simulations.phases.own import OF_SETTINGS, OWN, Own
 from earshot_simulations.phases.run import INFINITE, NOISELESS, UNPROTECTED
 from earshot_simulations.phases.secure_sum import CellFindings
 from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, SimulatedPopulation
@@ -400,14 +400,19 @@ class PhaseSettings(ABC, Generic[F]):
         del population
         return Attacks()
 
-    def provenance(self) -> dict[str, object]:
+    def provenance(self, own: Own = OF_SETTINGS) -> dict[str, object]:
         """Return the entries by which `result.json` makes a repetition comparable.
+
+        Args:
+            own: Things of the caller's own that take part.
 
         Returns:
             versions: Versions of Earshot, Python and libraries; see `versions`.
-            encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none.
+            encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none, and
+                for an encoder of the caller's own.
             data: SHA-256 of names, classes, groups and contents of the sound files, or of the file
                 of vectors, hexadecimal; None for generated data.
+            own: Things of the caller's own, each with its class and its key; only if there are any.
 
         Raises:
             DatasetError: There is no such folder, or no sound in it.
@@ -417,10 +422,12 @@ class PhaseSettings(ABC, Generic[F]):
         sound = self.data != BLOBS and not vectors
         folder = sound and self.data != SOUNDSCAPES
         data = file_digest(Path(self.data)) if vectors else None
+        named = sound and own.encoder is None
         return {
             "versions": versions(),
-            "encoder": _encoder_digest(self.encoder) if sound else None,
+            "encoder": _encoder_digest(self.encoder) if named else None,
             "data": _sound_digest(Path(self.data)) if folder else data,
+            **({OWN: own.described()} if own.given else {}),
         }
 
     @abstractmethod

@@ -36,7 +36,7 @@ from earshot_simulations.engine.operators import SimulatedOperators
 from earshot_simulations.own_code import OwnCodeError
 from earshot_simulations.phases import settings as names
 from earshot_simulations.phases.environments import EnvironmentFindings
-from earshot_simulations.phases.own import BY_PHONES, OF_SETTINGS, OWN, Own, OwnClustering
+from earshot_simulations.phases.own import BY_PHONES, OF_SETTINGS, Own, OwnClustering
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import POLICIES, PhaseSettings, Settings
 from earshot_simulations.populations import (
@@ -116,7 +116,7 @@ def simulate(
         parameters.check_feasible()
         interrupted, attacks, origin = None, Attacks(), dict[str, object]()
         try:
-            origin = settings.provenance() | ({OWN: own.described()} if own.given else {})
+            origin = settings.provenance(own)
             crowd.prepare()
             attacks = settings.attack(crowd).joined(own.attack, crowd, settings.seed)
         except KeyboardInterrupt:

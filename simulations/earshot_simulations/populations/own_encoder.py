@@ -11,6 +11,7 @@ from earshot_client.encoder import Encoder, rate_of
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_simulations.own_code import OwnCodeError, own_code
 from earshot_simulations.populations.interface import random_directions
@@ -47,6 +48,11 @@ class OwnEncoder:
                 "(earshot_simulations.Encoder)"
             )
         self.name = short_text(self._is, "name", getattr(own, "name", type(own).__name__))
+        if self.name in SHIPPED_ENCODERS:
+            raise InvalidParametersError(
+                f"{self._is}: name='{self.name}': is that of a shipped encoder, whose embeddings "
+                "do not compare with these; give another"
+            )
         most = LARGEST_DIMENSIONS
         self.dimensions = checks.whole(f"{self._is}: dimensions", own.dimensions, 1, most)
         rate = getattr(own, "rate", None)

@@ -257,7 +257,7 @@ def _array(where: str, content: IO[bytes], size: int) -> NDArray[Any]:
     count = 1
     for length in shape:
         count *= int(length)
-    if count * dtype.itemsize > size or dtype.kind == "V":
+    if min(shape, default=0) < 0 or count * dtype.itemsize > size or dtype.kind == "V":
         raise InvalidInputError(f"{where} is damaged: its header says {shape} of {dtype}")
     data = content.read(count * dtype.itemsize)
     if len(data) < count * dtype.itemsize:
