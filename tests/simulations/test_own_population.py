@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.own_things import LOCAL, SMALL, Crowd, Plane
+from support.own_things import LOCAL, SMALL, Crowd, Hashed, Plane
 from support.simulated import decided
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -201,6 +201,8 @@ def test_settings_that_agree_with_it_are_taken() -> None:
         ("labels", (1, 2), "labels=a tuple: must be names"),
         ("labels", ("a", "b", "a"), "'a' occurs twice"),
         ("labels", ("a", "b" * 65), "labels: "),
+        ("labels", ("a", "b\nc"), "labels: "),
+        ("labels", ("a", ""), "labels: "),
         ("geometry", "flat", "geometry='flat': must be 'euclidean' or 'spherical'"),
         ("encoder", "", "encoder='': must be a short text"),
         ("encoder", "x" * 65, "must have at most 64 characters"),
@@ -303,6 +305,12 @@ class Forgetful(Crowd):
 def test_an_answer_that_changes_from_call_to_call_is_named() -> None:
     with pytest.raises(OwnCodeError, match=r"recordings\(0\) is not the same at every call"):
         simulate(SMALL, population=Forgetful())
+
+
+@pytest.mark.slow
+def test_an_answer_that_is_another_in_another_process_is_named() -> None:
+    with pytest.raises(OwnCodeError, match="is not the same at every call"):
+        simulate(replace(SMALL, jobs=2), population=Hashed())
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])

@@ -62,6 +62,13 @@ class Plane(Crowd):
         return found._replace(points=found.points[:, :2] - 0.5)
 
 
+class Hashed(Crowd):
+    """Another crowd in every process, as Python's hashes of texts are."""
+
+    def recordings(self, phone: int) -> Recordings:
+        return self.heard(np.random.default_rng(hash(f"phone {phone}") % 2**32), 20, 0.5)
+
+
 class Density:
     """A clustering by HDBSCAN."""
 

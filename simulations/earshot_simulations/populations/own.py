@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from typing import Any
 
@@ -33,6 +34,8 @@ _OFF = 1e-3
 """Most that the length of a point on the sphere may differ from 1, as float16 would make it."""
 _LOOKED_AT = 50
 """Phones whose recordings are looked at before a phase begins."""
+_ASKED_AGAIN = 3
+"""Phones that are asked a second time at once; the others that were looked at, by the phase."""
 _LONGEST_NAME = 64
 
 
@@ -65,17 +68,17 @@ class OwnPopulation(SimulatedPopulation):
             )
         self.phones = checks.whole(f"{self._is}: phones", own.phones, LEAST_PHONES, MOST_PHONES)
         self.labels = _labels(self._is, own.labels)
-        most = LARGEST_DIMENSIONS - 1
-        self.points = checks.whole(f"{self._is}: dimensions", own.dimensions, 1, most)
         self.own_geometry = _geometry(self._is, getattr(own, "geometry", Geometry.SPHERICAL))
         self.is_lifted = spherical and self.own_geometry is Geometry.EUCLIDEAN
         self.geometry = Geometry.SPHERICAL if self.is_lifted else self.own_geometry
+        most = LARGEST_DIMENSIONS - self.is_lifted
+        self.points = checks.whole(f"{self._is}: dimensions", own.dimensions, 1, most)
         self.dimensions = self.points + self.is_lifted
         self.encoder = short_text(self._is, "encoder", getattr(own, "encoder", type(own).__name__))
         self.name = short_text(self._is, "name", getattr(own, "name", type(own).__name__))
         self.has_start = callable(getattr(own, "start", None))
         self._held_out: Recordings | None = None
-        self._is_prepared = False
+        self._seen: dict[int, bytes] = {}
 
     @override
     def prepare(self) -> None:
@@ -84,31 +87,32 @@ class OwnPopulation(SimulatedPopulation):
         Raises:
             OwnCodeError: They cannot be used, there are too few, or they differ from call to call.
         """
-        if self._is_prepared:
+        if self._seen:
             return
         self._call("prepare")
         again = self._asked("held_out()", self._own.held_out)
-        self._check_same("held_out()", self.held_out(), again)
+        self._check_same("held_out()", _digest(self.held_out()), _digest(again))
         count = min(self.phones, _LOOKED_AT)
-        phones = np.unique(np.linspace(0, self.phones - 1, count).astype(int))
-        found = 0
-        for place, phone in enumerate(phones.tolist()):
-            recordings = self.recordings(phone)
-            found += len(recordings.points)
-            if place in (0, len(phones) // 2, len(phones) - 1):
-                self._check_same(f"recordings({phone})", recordings, self.recordings(phone))
-        if not found:
+        phones = np.unique(np.linspace(0, self.phones - 1, count).astype(int)).tolist()
+        found = {phone: self.recordings(phone) for phone in phones}
+        if not any(len(each.points) for each in found.values()):
             raise OwnCodeError(
                 f"{self._is}: none of {len(phones)} phones has a recording; recordings(phone) may "
                 "be empty for some phones, but not for all"
             )
-        self._is_prepared = True
+        self._seen = {phone: _digest(each) for phone, each in found.items()}
+        for phone in phones[:_ASKED_AGAIN]:
+            self.recordings(phone)
 
     @override
     def recordings(self, phone: int) -> Recordings:
         if not 0 <= phone < self.phones:
             raise InvalidInputError(f"phone must be 0 to {self.phones - 1}, not {phone}")
-        return self._asked(f"recordings({phone})", self._own.recordings, phone)
+        call = f"recordings({phone})"
+        found = self._asked(call, self._own.recordings, phone)
+        if phone in self._seen:
+            self._check_same(call, self._seen[phone], _digest(found))
+        return found
 
     @override
     def start(self, cells: int) -> CentroidSet:
@@ -165,16 +169,23 @@ class OwnPopulation(SimulatedPopulation):
         found = checked(where, given, self.points, self.own_geometry, len(self.labels), truth)
         return found._replace(points=lifted(found.points)) if self.is_lifted else found
 
-    def _check_same(self, call: str, first: Recordings, second: Recordings) -> None:
-        columns: Any = zip(first, second, strict=True)
-        if not all(np.array_equal(one, other) for one, other in columns):
+    def _check_same(self, call: str, first: bytes, second: bytes) -> None:
+        if first != second:
             raise OwnCodeError(
                 f"{self._is}: {call} is not the same at every call; a phone is asked several "
-                "times, so draw from a generator that is made anew from the phone's number"
+                "times, and in other processes, so draw from a generator that is made anew from "
+                "the phone's number"
             )
 
 
 _NEEDED = ("labels", "phones", "dimensions", "recordings", "held_out")
+
+
+def _digest(recordings: Recordings) -> bytes:
+    found = hashlib.blake2b(repr(recordings).encode())
+    for column in recordings:
+        found.update(column.tobytes())
+    return found.digest()
 
 
 def checked(
