@@ -17,7 +17,7 @@ from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.local import CentroidFindings
 from earshot_simulations.phases.run import Run
-from earshot_simulations.populations.population import Skipped
+from earshot_simulations.populations import Skipped
 
 NAMES = ("bus", "park", "office")
 CENTRES = 10.0 * np.eye(3, 128)

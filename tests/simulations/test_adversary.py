@@ -12,7 +12,8 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.wire import Matrix
 from earshot_simulations.adversary.adversary import Adversary
-from earshot_simulations.adversary.attack import Attack, far_place
+from earshot_simulations.adversary.attack import far_place
+from earshot_simulations.adversary.built_in import built_in
 from earshot_simulations.adversary.success import measure
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.report import render
@@ -31,6 +32,9 @@ PEACE = Settings(
     jobs=1,
     summation=SummationChoice.IDEAL,
 )
+
+
+NOWHERE = np.zeros(2, np.float32)
 
 
 def under(summation: SummationChoice = SummationChoice.IDEAL, **fractions: float) -> Run:
@@ -54,7 +58,7 @@ def test_equal_fractions_are_the_same_phones_and_smaller_ones_are_among_them() -
     assert members["poisoning"] == members["ballot_stuffing"]
     assert members["garbage"] < members["poisoning"]
     assert [len(members[name]) for name in ("poisoning", "garbage", "dropouts")] == [40, 10, 0]
-    assert Attack(members).corrupted == members["poisoning"]
+    assert built_in(members, NOWHERE).corrupted == members["poisoning"]
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
@@ -82,7 +86,7 @@ def listened(scenes: list[int], labels: list[int]) -> Recordings:
 
 
 def test_two_labels_are_swapped_and_nothing_else_is_labelled() -> None:
-    attack = Attack({"swapped_labels": frozenset({4})}, labels=3)
+    attack = built_in({"swapped_labels": frozenset({4})}, NOWHERE, labels=3)
     own = listened([0, 1, 2, 1, 0], [-1, 1, 2, -1, 0])
     held = attack.heard(4, own)
     assert held.labels.tolist() == [1, 0, -1, 0, 1]
@@ -90,12 +94,12 @@ def test_two_labels_are_swapped_and_nothing_else_is_labelled() -> None:
     assert (held.points is own.points, held.scenes is own.scenes) == (True, True)
     assert attack.heard(3, own).labels.tolist() == own.labels.tolist()
     # Of a single label there is no other.
-    alone = Attack({"swapped_labels": frozenset({4})}, labels=1)
+    alone = built_in({"swapped_labels": frozenset({4})}, NOWHERE, labels=1)
     assert alone.heard(4, own).labels.tolist() == own.labels.tolist()
 
 
 def test_everything_gets_the_last_label() -> None:
-    attack = Attack({"one_label": frozenset({4})}, labels=3)
+    attack = built_in({"one_label": frozenset({4})}, NOWHERE, labels=3)
     own = listened([0, 1, 2], [-1, 1, 0])
     held = attack.heard(4, own)
     assert held.labels.tolist() == [2, 2, 2]
@@ -155,7 +159,7 @@ def test_misnamed_is_what_a_loop_counts(
         if radius is not None and 1 - cosines[best] > radius:
             name = None
         expected += name is not None and wants.get(int(scene)) == name
-    attack = Attack({each: frozenset({0}) for each in attacks}, np.ones(4, np.float32), labels=4)
+    attack = built_in({each: frozenset({0}) for each in attacks}, np.ones(4, np.float32), labels=4)
     success = measure(attack, 1.0, 0, result, held_out)
     assert success.misnamed == pytest.approx(expected / 400)
     assert (success.misnamed > 0) == bool(wants)
@@ -205,7 +209,7 @@ def test_dropouts_leave_together_in_the_last_round() -> None:
     parameters = PEACE.parameters(Blobs(100, 50, 4, 0.5, 0))
     drawn = draw_dropouts(parameters, PEACE.seed)
     members = Adversary(dropouts=0.06).members(100, PEACE.seed)
-    leaving = Attack(members).dropouts(drawn, parameters.plan())
+    leaving = built_in(members, NOWHERE).dropouts(drawn, parameters.plan())
     assert sum(map(len, drawn.values())) == sum(map(len, leaving.values())) == 10
     assert members["dropouts"] <= set(leaving["label vote: unmask"])
     assert len({phone for gone in leaving.values() for phone in gone}) == 10

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from support.command import earshot
 from support.documented import loaded, options
@@ -105,6 +106,11 @@ def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         words = shlex.split(command.replace("\\\n", " "))
         if "--out" in words:
             words[words.index("--out") + 1] = str(tmp_path / "new")
+        if "mine.npz" in words:  # which is read before any work
+            rows = np.arange(1600)
+            mine = tmp_path / "mine.npz"
+            np.savez(mine, vectors=np.eye(2, 8)[rows % 2], labels=rows % 2, phone=rows // 4)
+            words[words.index("mine.npz")] = str(mine)
         if "--encoder" in words:  # which is opened before any work
             words[words.index("--encoder") + 1] = str(encoder_path())
         for settings in each_of(words, monkeypatch).values():

@@ -25,7 +25,7 @@ from earshot_simulations.populations import (
     Blobs,
     Heterogeneity,
     LiftedBlobs,
-    Population,
+    SimulatedPopulation,
     SoundFolder,
     hearing,
     soundscapes,
@@ -91,7 +91,7 @@ def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def answers(population: Population) -> list[np.ndarray]:
+def answers(population: SimulatedPopulation) -> list[np.ndarray]:
     with population:
         heard = [population.recordings(phone) for phone in range(population.phones)]
         return [*(column for each in heard for column in each), *population.held_out()]

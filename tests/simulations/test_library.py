@@ -40,7 +40,12 @@ def output_of(example: str, folder: Path) -> list[str]:
     return run.stdout.splitlines()
 
 
-ONE_PHASE, SWEEP = blocks(TEXT, "python")
+VECTORS, OWN, ONE_PHASE, SWEEP = blocks(TEXT, "python")
+MADE = """
+import numpy as np
+scenes = np.arange(1800) % 3
+vectors, labels, phone = np.eye(3, 4)[scenes], scenes, np.arange(1800) // 9
+"""
 
 
 @pytest.mark.slow
@@ -64,6 +69,21 @@ def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
     assert lines[3].startswith("True votes: ")
     assert len(lines) > 5
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_example_of_vectors_makes_a_file_that_is_simulated(tmp_path: Path) -> None:
+    assert output_of(MADE + VECTORS, tmp_path) == []
+    run = simulate(Settings(data=str(tmp_path / "mine.npz"), jobs=1, summation="ideal"))
+    assert run.phones == 150
+    assert run.found.label_accuracy == 1
+
+
+@pytest.mark.slow
+def test_the_example_of_things_of_one_s_own_runs(tmp_path: Path) -> None:
+    text = " ".join(output_of(OWN, tmp_path))
+    assert "learning phase over MyCrowd, seed 0" in text
+    assert "300 of 300" in text
 
 
 def test_every_name_that_is_exported_is_explained() -> None:

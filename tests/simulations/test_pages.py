@@ -44,7 +44,7 @@ def test_captions_cells_and_attributes_hold_words_as_text() -> None:
             {
                 "title": HOSTILE,
                 "words": HOSTILE,
-                "pictures": {HOSTILE: Picture("<svg/>", HOSTILE, HOSTILE)},
+                "pictures": {HOSTILE: Picture(lambda axes: None, 1.0, HOSTILE, HOSTILE)},
             }
         ],
         columns=[HOSTILE],

@@ -13,7 +13,13 @@ from earshot_client.features import one_second
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
-from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
+from earshot_simulations.populations import (
+    Blobs,
+    Recordings,
+    SimulatedPopulation,
+    SoundFolder,
+    Soundscapes,
+)
 from earshot_simulations.populations.population import PhoneCrowd
 
 RATE = rate_of(default_encoder())
@@ -37,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-Maker = Callable[[], Population]
+Maker = Callable[[], SimulatedPopulation]
 
 
 @pytest.fixture(params=["blobs", "soundscapes", "folder"])
@@ -50,7 +56,7 @@ def make(request: pytest.FixtureRequest, folder: Path) -> Maker:
     return makers[request.param]
 
 
-def nearest_mean_accuracy(population: Population) -> float:
+def nearest_mean_accuracy(population: SimulatedPopulation) -> float:
     """Of the held-out recordings, by the means of what the phones heard."""
     heard = [population.recordings(phone) for phone in range(population.phones)]
     points = np.concatenate([h.points for h in heard])

@@ -88,7 +88,7 @@ class Simulated:
             raise KeyboardInterrupt
         self.calls.append((settings.epsilon, settings.seed))
         if settings.seed == self.fails_at:
-            return self._make_run(ari_train=None, interrupted=f"{PHASE_FAILED}too few phones")
+            return self._make_run(ari_test=None, interrupted=f"{PHASE_FAILED}too few phones")
         return self._make_run(ari_test=score(settings), clear_label_accuracy=0.5)
 
 

@@ -132,7 +132,7 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
 def test_a_failed_phase_is_a_figure_and_an_interrupted_one_is_none(
     monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., object], told: str, kept: bool
 ) -> None:
-    ended = make_run(interrupted=told, ari_train=None)
+    ended = make_run(interrupted=told, ari_test=None)
     monkeypatch.setattr(phase, "simulate", lambda settings: ended)
     if kept:
         figures = SIMULATED.run(TINY)

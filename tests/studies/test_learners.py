@@ -21,7 +21,7 @@ from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases.settings import NO_NOISE
-from earshot_simulations.populations import Blobs, LiftedBlobs, Population
+from earshot_simulations.populations import Blobs, LiftedBlobs, SimulatedPopulation
 from earshot_studies.liebenow.at_once import learners
 from earshot_studies.liebenow.at_once.heard import HeardByAll
 from earshot_studies.liebenow.at_once.learners import learn, local_centroids
@@ -42,7 +42,7 @@ SETTINGS = Settings(
     jobs=1,
     seed=9,
 )
-POPULATIONS: dict[Geometry, Population] = {
+POPULATIONS: dict[Geometry, SimulatedPopulation] = {
     Geometry.EUCLIDEAN: Blobs(120, 40, 4, 0.5, 9),
     Geometry.SPHERICAL: LiftedBlobs(120, 40, 4, 0.5, 9),
 }

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from earshot_protocol.wire import Answer
-from earshot_simulations.adversary.attack import Attack
+from earshot_simulations.adversary.attack import Attacks
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deadly(Attack):
+class Deadly(Attacks):
     """No attack: one phone whose process is killed when it has made a certain answer.
 
     That is the worst moment: keys and shares are drawn, and neither state nor answer is out.

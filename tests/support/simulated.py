@@ -25,7 +25,7 @@ from earshot_simulations.phases.settings import (
     Settings,
     SummationChoice,
 )
-from earshot_simulations.populations import Population
+from earshot_simulations.populations import SimulatedPopulation
 
 KINDS: Mapping[str, PhaseSettings[Any]] = {
     "secure-sum": Settings(
@@ -110,7 +110,7 @@ def interrupted_after(step: str) -> Progress:
     return interrupt
 
 
-def by_phones(settings: Settings, population: Population) -> Any:
+def by_phones(settings: Settings, population: SimulatedPopulation) -> Any:
     """Return the ending of a phase of phones that are asked one by one."""
     attack = settings.attack(population)
     engine = LocalEngine(Scenario(population, settings.seed, IDEAL, AGREES, attack), 1)

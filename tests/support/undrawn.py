@@ -13,16 +13,14 @@ import pytest
 from earshot_simulations.reporting import drawing
 
 
-def _blank(
-    draw: object, height: float, alt: str, *remarks: str, square: bool = False
-) -> drawing.Picture:
-    del draw, height, square
-    return drawing.Picture("<svg/>", alt, " ".join(filter(None, remarks)))
+def _blank(picture: drawing.Picture) -> str:
+    del picture
+    return "<svg/>"
 
 
 @contextmanager
 def undrawn() -> Iterator[None]:
     """Until the end of the block."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "picture", _blank)
+        patch.setattr(drawing, "rendered", _blank)
         yield

@@ -14,7 +14,7 @@ OUTLIER, LEFT_OUT = -1, -2
 """Labels of an outlier, and of a point that was not clustered."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FoundCentroids:
     """Result of a discovery.
 
@@ -25,6 +25,12 @@ class FoundCentroids:
 
     centroids: npt.NDArray[np.float32]
     clusters: npt.NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return (
+            f"FoundCentroids(centroids of shape {np.shape(self.centroids)}, "
+            f"clusters of shape {np.shape(self.clusters)})"
+        )
 
 
 class CentroidDiscovery(Protocol):

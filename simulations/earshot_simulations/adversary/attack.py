@@ -1,142 +1,317 @@
-"""The behaviour of corrupted phones, which replaces the protocol's."""
+"""What corrupted phones do in place of the protocol: one attack, and all of a simulation."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from earshot_client.labels import UNLABELLED
+from earshot_protocol.errors import EarshotError, InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import LocalCentroids
-from earshot_protocol.phases.plan import Plan, SecureSum
+from earshot_protocol.phases.plan import Plan
 from earshot_protocol.secure_sum.interface import Participant, Summation
-from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, Unmasked
 from earshot_protocol.summations import Opening
 from earshot_protocol.wire import Answer, Matrix, encode
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.own_code import OwnCodeError, own_code
+from earshot_simulations.populations import Recordings, SimulatedPopulation
+from earshot_simulations.populations.own import checked, checked_points
 
-TARGET_LABEL = 0
-"""Label under which the adversary wants its place to be published."""
-SWAPPED = (0, 1)
-"""Scenes whose labels an adversary swaps."""
 _CANDIDATES = 1000
-_GARBAGE_BYTES = 200
+
+
+class Attack(Protocol):
+    """What some phones do in place of the protocol: an attack of one's own inherits from this.
+
+    An attack says which phones make it, and overrides what they do differently; by default they
+    do as honest phones. With more than one job, phones run in other processes, to which the attack
+    is copied, so it cannot remember anything from phone to phone. An attack of one's own may have a
+    `key`, a text that changes whenever it does: sweeps need it.
+
+    Attributes:
+        name: Name of the attack in results; by default its class's.
+        target: Place that it wants published, floats (dimensions,); None for none. A result says
+            whether that succeeded.
+    """
+
+    name: ClassVar[str] = ""
+    target: npt.NDArray[np.float32] | None = None
+
+    @abstractmethod
+    def phones(self, count: int, seed: int) -> Collection[int]:
+        """Return the numbers of the phones that make the attack.
+
+        Args:
+            count: Number of all phones, whose numbers are 0 to count - 1.
+            seed: Seed of the simulation.
+        """
+
+    def heard(self, phone: int, recordings: Recordings) -> Recordings:
+        """Return the recordings in a phone's store, given those it heard."""
+        del phone
+        return recordings
+
+    def published(
+        self, phone: int, centroids: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Return the centroids that a phone publishes on the local route, of the same shape.
+
+        Args:
+            phone: Number of the phone.
+            centroids: Centroids with their noise, as the protocol has them.
+        """
+        del phone
+        return centroids
+
+    def added(
+        self, phone: int, values: npt.NDArray[np.int64], parameters: Any
+    ) -> npt.NDArray[np.int64]:
+        """Return what a phone adds to a secure sum, whole numbers of the same shape.
+
+        Args:
+            phone: Number of the phone.
+            values: Its ballot or its part of the sum, as the protocol has it.
+            parameters: Parameters of the sum: `phones`, and `bound`, the largest magnitude of an
+                entry, which a phone cannot exceed.
+        """
+        del phone, parameters
+        return values
+
+    def sent(self, phone: int, answer: Answer) -> Answer | bytes:
+        """Return the message that a phone sends, given the answer that the protocol asks for."""
+        del phone
+        return answer
+
+    def vanishing(
+        self, others: Mapping[str, tuple[int, ...]], plan: Plan
+    ) -> Mapping[str, tuple[int, ...]]:
+        """Return the phones that vanish before each step, given those that vanish by themselves.
+
+        Args:
+            others: Phones by the name of the step, every step of the plan.
+            plan: Steps of the phase.
+        """
+        del plan
+        return others
 
 
 @dataclass(frozen=True)
-class Attack:
-    """The corrupted phones of one simulation, and the place that they try to have published.
+class Corruption:
+    """An attack, and the phones that make it.
 
     Attributes:
-        members: Phones that make each attack, by its name in `Adversary`.
-        target: Place that no phone has heard, float32 (dimensions,).
-        recordings: Recordings that a poisoning phone claims to have at the target.
-        vote: Largest amount that an honest input adds to an entry of a secure sum.
+        name: Name of the attack.
+        attack: The attack.
+        phones: Phones that make it.
+        is_own: Whether it is the caller's own, so that what it returns is checked.
+    """
+
+    name: str
+    attack: Attack
+    phones: frozenset[int]
+    is_own: bool = False
+
+    @classmethod
+    def of(cls, own: Attack, count: int, seed: int) -> Corruption:
+        """Return an attack of the caller's own with its phones.
+
+        Raises:
+            InvalidParametersError: It lacks a method, or names phones that there are not.
+            OwnCodeError: It raised an exception.
+        """
+        name = getattr(own, "name", "") or type(own).__name__
+        lacking = [each for each in _METHODS if not callable(getattr(own, each, None))]
+        if lacking:
+            raise InvalidParametersError(
+                f"attack {name}: has no {' and no '.join(lacking)}; let its class inherit from "
+                "earshot_simulations.Attack"
+            )
+        with own_code(f"attack {name}: phones({count}, {seed})"):
+            chosen = [_number(each) for each in own.phones(count, seed)]
+        wrong = [each for each in chosen if not 0 <= each < count]
+        if wrong:
+            raise InvalidParametersError(
+                f"attack {name}: phones() names phone {wrong[0]}: must be 0 to {count - 1}"
+            )
+        return cls(name, own, frozenset(chosen), True)
+
+    @contextmanager
+    def asked(self, call: str, phone: int) -> Iterator[None]:
+        """Name what the caller's own code raises."""
+        if self.is_own:
+            with own_code(f"attack {self.name}: {call} of phone {phone}"):
+                yield
+        else:
+            yield
+
+
+def _target(name: str, given: Any, dimensions: int) -> npt.NDArray[np.float32] | None:
+    if given is None:
+        return None
+    where = f"attack {name}: target"
+    if np.shape(given) != (dimensions,):
+        raise OwnCodeError(f"{where} has shape {np.shape(given)}: must be ({dimensions},)")
+    return checked_points(where, np.asarray(given)[None], dimensions).reshape(dimensions)
+
+
+_METHODS = ("phones", "heard", "published", "added", "sent", "vanishing")
+
+
+def _number(phone: Any) -> int:
+    if isinstance(phone, bool) or not isinstance(phone, int | np.integer):
+        raise TypeError(f"a phone's number is a whole number, not {phone!r}")
+    return int(phone)
+
+
+@dataclass(frozen=True)
+class Attacks:
+    """The attacks on one simulation.
+
+    Attributes:
+        made: Attacks, in the order in which they change what a phone does.
+        target: Place that the adversary wants published, float32 (dimensions,); None for none.
+        geometry: Geometry of what phones hear.
         labels: Number of labels.
     """
 
-    members: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    target: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    recordings: int = 0
-    vote: int = 1
+    made: tuple[Corruption, ...] = ()
+    target: npt.NDArray[np.float32] | None = None
+    geometry: Geometry = Geometry.SPHERICAL
     labels: int = 1
+
+    def joined(self, own: Attack | None, population: SimulatedPopulation, seed: int) -> Attacks:
+        """Return these attacks and, after them, one of the caller's own, if there is one.
+
+        Raises:
+            InvalidParametersError, OwnCodeError: It cannot be used, as for `Corruption.of`.
+        """
+        if own is None:
+            return self
+        made = (*self.made, Corruption.of(own, population.phones, seed))
+        target = _target(made[-1].name, getattr(own, "target", None), population.dimensions)
+        return Attacks(
+            made,
+            target if self.target is None else self.target,
+            population.geometry,
+            len(population.labels),
+        )
+
+    @property
+    def members(self) -> dict[str, frozenset[int]]:
+        """Phones that make each attack, by its name."""
+        return {each.name: each.phones for each in self.made}
 
     @property
     def corrupted(self) -> frozenset[int]:
         """Phones that make any attack."""
-        return frozenset().union(*self.members.values())
-
-    def makes(self, attack: str, phone: int) -> bool:
-        """Return whether a phone makes this attack."""
-        return phone in self.members.get(attack, ())
+        return frozenset().union(*(each.phones for each in self.made))
 
     def heard(self, phone: int, recordings: Recordings) -> Recordings:
-        """Return the recordings in a phone's store, given what it heard."""
-        if self.makes("poisoning", phone):
-            label = np.full(self.recordings, TARGET_LABEL, np.int16)
-            return Recordings(np.tile(self.target, (self.recordings, 1)), label, label)
-        labels = recordings.labels
-        if self.makes("swapped_labels", phone) and self.labels > max(SWAPPED):
-            one, other = SWAPPED
-            of_one, of_other = recordings.scenes == one, recordings.scenes == other
-            labels = np.select([of_one, of_other], [other, one], UNLABELLED).astype(np.int16)
-        if self.makes("one_label", phone):
-            labels = np.full(len(labels), self.labels - 1, np.int16)
-        return recordings._replace(labels=labels)
+        """Return the recordings in a phone's store, given those it heard."""
+        for each in self._of(phone):
+            dimensions = recordings.points.shape[1]
+            with each.asked("heard", phone):
+                recordings = each.attack.heard(phone, recordings)
+            if each.is_own:
+                where = f"attack {each.name}: heard({phone})"
+                recordings = checked(where, recordings, dimensions, self.geometry, self.labels)
+        return recordings
 
     def summation(self, phone: int, summation: Summation) -> Summation:
-        """Return the summation in which a phone takes part: its own if it stuffs ballots."""
-        if not self.makes("ballot_stuffing", phone):
+        """Return the summation in which a phone takes part, with what attacks add to a sum."""
+        makes = tuple(self._of(phone))
+        if not makes:
             return summation
-        together = len(self.members["ballot_stuffing"])
-        stuffing = _Stuffing(summation.participant, together, self.vote)
-        return replace(summation, participant=stuffing)  # type: ignore[arg-type]
+        adding = _Adding(summation.participant, phone, makes)
+        return replace(summation, participant=adding)  # type: ignore[arg-type]
 
     def sent(self, phone: int, answer: Answer) -> bytes:
-        """Return the bytes that a phone sends, given its honest answer."""
-        if self.makes("garbage", phone):
-            return os.urandom(_GARBAGE_BYTES)
-        if isinstance(answer, LocalCentroids) and self.makes("poisoning", phone):
-            rows = np.tile(self.target, (answer.centroids.rows, 1))
-            answer = msgspec.structs.replace(answer, centroids=Matrix.of(rows))
-        if isinstance(answer, Unmasked) and self.makes("wrong_shares", phone):
-            shares = bytearray(answer.shares)
-            for last in range(REVEALED_SHARE_BYTES - 1, len(shares), REVEALED_SHARE_BYTES):
-                shares[last] ^= 1
-            answer = msgspec.structs.replace(answer, shares=bytes(shares))
-        return encode(answer)
+        """Return the bytes that a phone sends, given the answer that the protocol asks for."""
+        given: Answer | bytes = answer
+        for each in self._of(phone):
+            if isinstance(given, bytes):
+                break
+            with each.asked("published", phone):
+                if isinstance(given, LocalCentroids):
+                    given = _published(each.attack, phone, given)
+            with each.asked("sent", phone):
+                given = each.attack.sent(phone, given)
+                if not isinstance(given, bytes | msgspec.Struct):
+                    raise TypeError(f"it returned a {type(given).__name__}: must be a message")
+        return given if isinstance(given, bytes) else encode(given)
 
     def dropouts(
         self, others: Mapping[str, tuple[int, ...]], plan: Plan
     ) -> dict[str, tuple[int, ...]]:
         """Return the phones that vanish before each step, given the honest dropouts.
 
-        The adversary's phones replace as many of these, because ρ bounds all dropouts together.
+        Raises:
+            OwnCodeError: An attack of the caller's own names other steps.
         """
-        leaving = self.members.get("dropouts", frozenset())
-        worst = [step.name for step in plan.steps if isinstance(plan.part(step.part), SecureSum)]
-        if not leaving or not worst:
-            return dict(others)
-        room = max(0, sum(map(len, others.values())) - len(leaving))
-        harmless = {phone for gone in others.values() for phone in gone} - leaving
-        kept = set(sorted(harmless)[:room])
-        leave = {step: tuple(sorted(kept & {*gone})) for step, gone in others.items()}
-        leave[worst[-1]] = tuple(sorted({*leave[worst[-1]], *leaving}))
+        leave = dict(others)
+        for each in self.made:
+            if not each.is_own:
+                leave = dict(each.attack.vanishing(leave, plan))
+                continue
+            with own_code(f"attack {each.name}: vanishing"):
+                own = each.attack.vanishing(leave, plan)
+                found = {step: tuple(map(_number, phones)) for step, phones in own.items()}
+            if found.keys() != others.keys():
+                raise OwnCodeError(
+                    f"attack {each.name}: vanishing names the steps {', '.join(found) or 'none'}: "
+                    f"must be {', '.join(others)}"
+                )
+            leave = found
         return leave
 
+    def _of(self, phone: int) -> Iterable[Corruption]:
+        return (each for each in self.made if phone in each.phones)
 
-class _Stuffing:
-    """Factory of participants that together cast as many votes for one place as all phones could.
 
-    No participant exceeds the bound of an entry. A larger total is impossible for honest phones and
-    would end the phase (`voting.totals`).
-    """
+def _published(attack: Attack, phone: int, answer: LocalCentroids) -> LocalCentroids:
+    centroids = answer.centroids.array()
+    own = np.asarray(attack.published(phone, centroids))
+    if own.shape != centroids.shape:
+        raise ValueError(f"published has shape {own.shape}: must be {centroids.shape}")
+    return msgspec.structs.replace(answer, centroids=Matrix.of(own))
 
-    def __init__(self, honest: type[Participant], together: int, vote: int) -> None:
+
+class _Adding:
+    """Maker of participants whose input is what attacks make of it."""
+
+    def __init__(
+        self, honest: type[Participant], phone: int, makes: tuple[Corruption, ...]
+    ) -> None:
         self._honest = honest
-        self._together = together
-        self._vote = vote
+        self._phone = phone
+        self._makes = makes
 
     def __call__(self, task: Opening, values: npt.NDArray[np.int64], told: bytes) -> Participant:
-        agreed = task.parameters
-        stuffed = np.zeros_like(values)
-        stuffed.flat[int(np.argmax(values))] = min(
-            self._vote * agreed.phones // self._together, agreed.bound
-        )
-        return self._honest(task, stuffed, told)
+        for each in self._makes:
+            with each.asked("added", self._phone):
+                values = each.attack.added(self._phone, values, task.parameters)
+        try:
+            return self._honest(task, values, told)
+        except EarshotError as error:
+            own = [each.name for each in self._makes if each.is_own]
+            if not own:
+                raise
+            raise OwnCodeError(
+                f"attack {own[-1]}: what phone {self._phone} adds to a sum cannot be sent: {error}"
+            ) from error
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._honest, name)
 
 
-def far_place(population: Population, seed: int) -> npt.NDArray[np.float32]:
-    """Return the random place farthest from all held-out recordings, float32 (dimensions,)."""
+def far_place(population: SimulatedPopulation, seed: int) -> npt.NDArray[np.float32]:
+    """Return the random place farthest from everything that is heard, float32 (dimensions,)."""
     from scipy.spatial.distance import cdist
 
     generator = np.random.default_rng([seed, 0xF])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.places import Places
-from earshot_simulations.adversary.attack import SWAPPED, TARGET_LABEL, Attack
+from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.adversary.attack import Attacks
+from earshot_simulations.adversary.built_in import SWAPPED, TARGET_LABEL
 from earshot_simulations.populations import Recordings
 
 _NEAR = 0.05
@@ -24,12 +26,12 @@ class Success:
     """The success of an adversary.
 
     Attributes:
-        phones: Number of phones that make each attack, by its name in `Adversary`.
+        phones: Number of phones that make each attack, by its name.
         controlled: Number of phones that make any attack.
         expected: Corrupted phones that the noise and the graph allow for, γ · n.
         refused: Answers of corrupted phones that the server refused.
         published: Whether the published result has a centroid at the target; None if the phase
-            ended without a result.
+            ended without a result, or no attack has a target.
         named: Whether that centroid carries the label that the adversary wanted.
         votes: Noisy votes to keep that centroid, or length of that prototype; None if it was not
             published.
@@ -53,7 +55,7 @@ class Success:
 
 
 def measure(
-    attack: Attack,
+    attacks: Attacks,
     expected: float,
     refused: int,
     result: NamedCentroids | None,
@@ -62,19 +64,23 @@ def measure(
     """Compare a published result with the adversary's goal.
 
     Args:
-        attack: Corrupted phones and their target.
+        attacks: Corrupted phones and their target.
         expected: Corrupted phones that were planned for, γ · n.
         refused: Answers of corrupted phones that the server refused.
         result: Published result, or None.
         held_out: Recordings that no phone heard.
     """
-    phones = {name: len(members) for name, members in attack.members.items() if members}
-    success = Success(phones, len(attack.corrupted), expected, refused)
+    made = attacks.members
+    order = [*(each.name for each in fields(Adversary)), *made]
+    phones = {name: len(made[name]) for name in sorted(made, key=order.index)}
+    success = Success(phones, len(attacks.corrupted), expected, refused)
     if result is None:
         return success
-    success = replace(success, misnamed=_misnamed(attack, result, held_out))
+    success = replace(success, misnamed=_misnamed(attacks, result, held_out))
+    if attacks.target is None:
+        return success
     centroids = result.centroids.array()
-    distances = np.linalg.norm(centroids - attack.target, axis=1)
+    distances = np.linalg.norm(centroids - attacks.target, axis=1)
     at = int(np.argmin(distances))
     nameless = [name is None for name in result.names]
     if distances[at] > _NEAR:
@@ -91,13 +97,13 @@ def measure(
     )
 
 
-def _misnamed(attack: Attack, result: NamedCentroids, held_out: Recordings) -> float:
-    """Return the fraction of recordings that get the wrong name intended by the adversary."""
+def _misnamed(attacks: Attacks, result: NamedCentroids, held_out: Recordings) -> float:
+    """Return the fraction of recordings that get the wrong name that the adversary wants."""
     wanted = np.full(len(held_out.scenes), UNLABELLED)
-    if attack.members.get("swapped_labels"):
+    if attacks.members.get("swapped_labels"):
         one, other = SWAPPED
         wanted[held_out.scenes == one], wanted[held_out.scenes == other] = other, one
-    if attack.members.get("one_label"):
+    if attacks.members.get("one_label"):
         last = len(result.label_names) - 1
         wanted[(held_out.scenes != last) & (wanted == UNLABELLED)] = last
     number = {name: label for label, name in enumerate(result.label_names)}

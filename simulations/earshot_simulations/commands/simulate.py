@@ -40,6 +40,7 @@ from earshot_simulations.phases.settings import (
     whole_budget,
 )
 from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
+from earshot_simulations.populations.vectors import is_vectors
 from earshot_simulations.reporting.words import real
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ def _check_data(settings: PhaseSettings[Any], default: int) -> None:
     Raises:
         InvalidInputError: `--scenes` is given, or the folder holds no data set with classes.
     """
-    if settings.data in (BLOBS, SOUNDSCAPES):
+    if settings.data in (BLOBS, SOUNDSCAPES) or is_vectors(settings.data):
         return
     if settings.scenes != default:
         raise InvalidInputError(

@@ -23,6 +23,7 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.interface import Engine, PhoneOutcome
+from earshot_simulations.shapes import shapes
 
 DISCOVER = "discover"
 """Name of the server's own step, in which it clusters the phones' publications."""
@@ -32,7 +33,7 @@ _TASKS_AT_ONCE = 128
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SimulatedStep:
     """One step of the phase: the phones that answered, and its cost.
 
@@ -59,6 +60,9 @@ class SimulatedStep:
     bytes_up: int = 0
     bytes_down: int = 0
     helper_bytes: int = 0
+
+    def __repr__(self) -> str:
+        return shapes("SimulatedStep", vars(self))
 
     def per_phone(self, amount: float) -> float:
         """Return a sum over phones as a mean over the phones that answered; 0 if none did."""

@@ -18,8 +18,8 @@ from earshot_client.policy import Policy
 from earshot_protocol.errors import LocalError, WrongStateError
 from earshot_protocol.phases.parameters import LARGEST_CROWD
 from earshot_protocol.secure_sum.interface import Summation
-from earshot_simulations.adversary.attack import Attack
-from earshot_simulations.populations import Population
+from earshot_simulations.adversary.attack import Attacks
+from earshot_simulations.populations import SimulatedPopulation
 
 AGREES = Policy.per_recording(
     least_phones=1,
@@ -69,15 +69,15 @@ class Scenario:
         population: Recordings of the phones.
         seed: Seed of the phones' noise; keys come from the operating system.
         summation: Summation that adds up ballots.
-        policy: Policy of the phones; by default that of real phones.
-        attack: Corrupted phones; by default none.
+        policy: Policy of the phones; by default that of every phone.
+        attack: Attacks of corrupted phones; by default none.
     """
 
-    population: Population
+    population: SimulatedPopulation
     seed: int
     summation: Summation
     policy: Policy = field(default_factory=Policy)
-    attack: Attack = field(default_factory=Attack)
+    attack: Attacks = field(default_factory=Attacks)
 
 
 class PhoneOutcome(NamedTuple):

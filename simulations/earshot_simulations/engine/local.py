@@ -15,6 +15,7 @@ from earshot_simulations.engine.answering import AnsweredJobs, Job, answer_jobs,
 from earshot_simulations.engine.batches import Batch, BatchEngine
 from earshot_simulations.engine.interface import LostWorkersError, Scenario
 from earshot_simulations.engine.states import States, write_whole
+from earshot_simulations.own_code import own_code
 from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.workers import Workers, usable
 
@@ -66,7 +67,7 @@ class LocalEngine(BatchEngine):
     @override
     def _send(self, batch: Batch) -> None:
         if self._place is None:
-            self._place = _Place(self._scenario)
+            self._place = _Place(self._scenario, self._processes > 1)
         if self._processes == 1:
             self._here.append(batch)
             return
@@ -115,14 +116,16 @@ class LocalEngine(BatchEngine):
 
 
 class _Place:
-    """The temporary folder of one simulation: its scenario, and the states of its phones."""
+    """The temporary folder of one simulation: states of its phones, and for others its scenario."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        import joblib
-
+    def __init__(self, scenario: Scenario, copied: bool) -> None:
         self.folder = TemporaryFolder("phones")
         self.states = States(self.folder.path, scenario.population.phones)
-        # Unlike pickle, this also handles objects defined in the main program.
+        if not copied:
+            return
+        import joblib
+
+        # Unlike pickle, this also handles objects that only the main program defines.
         packed = bytes(joblib.externals.loky.backend.reduction.dumps(scenario))
         write_whole(self.folder.path / _SCENARIO, packed, len(packed))
 
@@ -136,5 +139,7 @@ def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> bytes:
 @lru_cache(maxsize=1)
 def _scenario(folder: Path) -> Scenario:
     """Read the scenario, once in each process."""
-    scenario: Scenario = pickle.loads((folder / _SCENARIO).read_bytes())  # noqa: S301 - ours
+    packed = (folder / _SCENARIO).read_bytes()
+    with own_code("a population or an attack, copied to another process,"):
+        scenario: Scenario = pickle.loads(packed)  # noqa: S301 - ours
     return scenario

@@ -30,6 +30,7 @@ from earshot_simulations.engine.cluster import (
 )
 from earshot_simulations.engine.interface import EngineError, LostWorkersError, Scenario
 from earshot_simulations.engine.states import States
+from earshot_simulations.own_code import OwnCodeError
 
 _CLEAN_SECONDS = 10
 _BLAME_SECONDS = 15
@@ -100,7 +101,8 @@ class RayEngine(BatchEngine):
         try:
             answered = AnsweredJobs.from_bytes(self._ray.get(work))
         except errors.RayTaskError as error:
-            raise (error.cause if isinstance(error.cause, EngineError) else error) from None
+            known = isinstance(error.cause, EngineError | OwnCodeError)
+            raise (error.cause if known else error) from None
         except errors.RayError as error:
             until = time.monotonic() + _BLAME_SECONDS
             while time.monotonic() < until:

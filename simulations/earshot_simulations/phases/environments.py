@@ -26,7 +26,7 @@ from earshot_server.discovery.merging import grouped
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
 from earshot_simulations.phases.run import UNPROTECTED, PhaseFindings, Run
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.charts import histogram
 from earshot_simulations.reporting.drawing import Picture
@@ -94,7 +94,7 @@ class PlaceScores:
 
     Attributes:
         ari_train: Adjusted Rand index of nearest places against true scenes, on the recordings of
-            a sample of phones.
+            phones that took part; None where no scene of theirs is known.
         ari_test: Adjusted Rand index on held-out recordings, which no phone has.
         label_accuracy: Fraction of held-out recordings with the right published label; a recording
             closest to an unnamed place counts as wrong.
@@ -109,7 +109,7 @@ class PlaceScores:
             unknown; None without a radius.
     """
 
-    ari_train: float
+    ari_train: float | None
     ari_test: float
     label_accuracy: float
     clear_label_accuracy: float
@@ -134,7 +134,7 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Pl
     named = np.array([*result.labels, NOBODY])[test]
     right = named == held_out.scenes
     return PlaceScores(
-        ari_train=float(adjusted_rand_score(heard.scenes, groups[train])),
+        ari_train=float(adjusted_rand_score(heard.scenes, groups[train])) if len(train) else None,
         ari_test=float(adjusted_rand_score(held_out.scenes, groups[test])),
         label_accuracy=float(np.mean(right)),
         clear_label_accuracy=float(np.mean(right & clear[test])),
@@ -161,7 +161,7 @@ def _cell_ari(result: Discovered, held_out: Recordings) -> float | None:
     return float(adjusted_rand_score(held_out.scenes, groups[owners]))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class EnvironmentFindings(PhaseFindings):
     """Places that a phase found on either route, with their names.
 
@@ -217,8 +217,8 @@ class EnvironmentFindings(PhaseFindings):
     unknown: float | None = None
 
     @classmethod
-    def of(cls, population: Population, course: Course, seed: int) -> Self:
-        """Return the findings of a phase so far, with their scores once it is published."""
+    def of(cls, population: SimulatedPopulation, course: Course, seed: int) -> Self:
+        """Return what phones heard, published and voted so far."""
         if not course.at:
             nothing = np.empty((0, population.dimensions), np.float32)
             return cls(label_names=population.labels, points=nothing)
@@ -364,6 +364,13 @@ class EnvironmentFindings(PhaseFindings):
         frame = plane.frame(self.points)
         return plane.projection(frame), [self.heard(frame), *self.steps(frame)]
 
+    @override
+    def picture(self) -> Picture | None:
+        if not len(self.points):
+            return None
+        pictures = [step.picture for step in self.in_plane()[1]]
+        return next(filter(None, reversed(pictures)), None)
+
     def histogram(self) -> Picture | None:
         """Draw recordings per label, as named and true; None if uncounted."""
         return histogram(self.label_names, self.label_histogram, self.true_histogram)
@@ -406,18 +413,29 @@ class EnvironmentFindings(PhaseFindings):
     def attacks(success: Success) -> list[list[str]]:
         """Return each attack on the phase, the number of its phones, and their actions."""
         return [
-            [name.replace("_", " "), whole(count), ATTACKS[name]]
+            [name.replace("_", " "), whole(count), ATTACKS.get(name, "what its program says")]
             for name, count in success.phones.items()
         ]
 
+    @staticmethod
+    def goal(success: Success) -> str:
+        """Return what the adversary wanted; of an attack of the caller's own, nothing is known."""
+        if success.phones.keys() <= ATTACKS.keys():
+            return (
+                "It wanted a place that nobody heard to be published under the first label, or "
+                "sound to be named wrongly."
+            )
+        return "An attack of its own was among those that it made."
 
-def heard_by_some(population: Population, seed: int) -> Recordings:
-    """Return the recordings of up to 200 phones, shuffled, to score and to draw."""
+
+def heard_by_some(population: SimulatedPopulation, seed: int) -> Recordings:
+    """Return the recordings of some phones whose scenes are known: enough to score and to draw."""
     generator = np.random.default_rng([seed, 0x5])
     some = generator.permutation(population.phones)[:_PICTURED_PHONES]
     sample = [population.recordings(int(phone)) for phone in some]
     mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
-    return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
+    heard = Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
+    return heard.rows(heard.scenes >= 0)
 
 
 def optional_length(array: Floats | None) -> int | None:

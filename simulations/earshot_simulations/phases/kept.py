@@ -13,6 +13,7 @@ from earshot_models.datasets.dataset import DatasetError
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.phases.environments import COMPARED, COUNTED
+from earshot_simulations.phases.own import OWN
 from earshot_simulations.phases.report import RESULT
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
 from earshot_simulations.phases.settings import (
@@ -184,6 +185,21 @@ def results_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> di
     return differing(found(first), found(second))
 
 
+def refuse_own(written: Written) -> None:
+    """Refuse a run with code of its caller's own, which its file does not hold.
+
+    Raises:
+        InvalidInputError: The run had such code; the message says which.
+    """
+    own = written.figures["provenance"].get(OWN)
+    if own:
+        named = ", ".join(f"{name} {each['class']}" for name, each in own.items())
+        raise InvalidInputError(
+            f"{written.path}: this run had code of its caller's own ({named}), which the file does "
+            "not hold; run the program that made it"
+        )
+
+
 class OtherSoundError(InvalidInputError):
     """A folder of sound, or an encoder, is not that of the run."""
 
@@ -204,8 +220,8 @@ def repeatable(
     Raises:
         OtherVersionError: Another version of Earshot wrote the run.
         OtherSoundError: The sound or the encoder has changed since.
-        InvalidInputError: The run was interrupted, so its outcome is unknown, or its folder of
-            sound does not exist.
+        InvalidInputError: The run was interrupted, so its outcome is unknown; it had code of its
+            caller's own; or its sound or file of vectors does not exist.
         InvalidParametersError: This version cannot run the settings.
     """
     figures, file = written.figures, written.path
@@ -216,6 +232,7 @@ def repeatable(
             f"{file}: this run was {ended}, so it has no result to repeat; run its settings again "
             "(its report has the command)"
         )
+    refuse_own(written)
     settings = replace(written.settings, **moved or {})
     settings.check()
     try:

@@ -20,9 +20,13 @@ from earshot_server.dashboard.outcomes import answer_of
 from earshot_server.phases.options import VoteOptions
 from earshot_simulations.engine.course import Course
 from earshot_simulations.fields import kinds
+from earshot_simulations.phases.own import Own
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import CrowdSettings, PhaseSettings, PolicyChoice
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.populations import Recordings, SimulatedPopulation
+from earshot_simulations.populations.own import OwnPopulation
+from earshot_simulations.reporting.charts import histogram
+from earshot_simulations.reporting.drawing import Picture
 from earshot_simulations.reporting.words import chance, counted, optional, percent, real, whole
 
 _SAMPLES = 0xD
@@ -59,7 +63,7 @@ class LabelScores:
     best_alone: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class LabelFindings(PhaseFindings):
     """Labels of the samples of a labelling phase.
 
@@ -149,6 +153,15 @@ class LabelFindings(PhaseFindings):
             "right by one phone": alone,
         }
 
+    @override
+    def picture(self) -> Picture | None:
+        """Return the number of samples that got each label, beside those that have it."""
+        if self.published is None:
+            return None
+        names, labels = self.parameters.labels, np.array(self.published.labels)
+        answered = np.bincount(labels[labels >= 0], minlength=len(names))
+        return histogram(names, answered, np.bincount(self.truth, minlength=len(names)))
+
     def answers(self) -> list[list[str]]:
         """Return each sample's true label and its answer, as text; none if the phase failed."""
         found, names = self.published, self.parameters.labels
@@ -160,8 +173,8 @@ class LabelFindings(PhaseFindings):
         ]
 
 
-def score(published: Labelled, samples: Recordings, population: Population) -> LabelScores:
-    """Score the published labels, and those of single phones."""
+def score(published: Labelled, samples: Recordings, population: SimulatedPopulation) -> LabelScores:
+    """Score the published labels, beside those of phones alone."""
     labels, truth = np.array(published.labels), samples.scenes
     answered = labels >= 0
     clear = np.array([name is not None for name in published.names])
@@ -180,7 +193,7 @@ def score(published: Labelled, samples: Recordings, population: Population) -> L
     )
 
 
-def _alone(population: Population, phone: int, samples: Recordings) -> float:
+def _alone(population: SimulatedPopulation, phone: int, samples: Recordings) -> float:
     """Return the share of samples that a phone labels correctly by its own recordings."""
     heard = population.recordings(phone)
     names = (*population.labels, None)  # index -1, unlabelled, yields None
@@ -215,7 +228,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
     policy: PolicyChoice = PolicyChoice.DEFAULT
 
     @override
-    def check_own(self) -> None:
+    def check_own(self, own: Own, population: OwnPopulation | None) -> None:
         checks.whole("samples", self.samples, 1, LARGEST_SAMPLES)
 
     @property
@@ -227,8 +240,8 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
     def configuration(self) -> dict[str, object]:
         return asdict(self)
 
-    def chosen(self, population: Population) -> Recordings:
-        """Draw the samples, with their true scenes, from recordings that no phone has heard.
+    def chosen(self, population: SimulatedPopulation) -> Recordings:
+        """Draw the samples from recordings that no phone has heard, with the truth of each.
 
         Raises:
             InvalidParametersError: There are not enough such recordings.
@@ -241,15 +254,15 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
             )
         drawn = np.random.default_rng([self.seed, _SAMPLES]).permutation(len(unheard.points))
         kept = drawn[: self.samples]
-        return Recordings(unheard.points[kept], unheard.labels[kept], unheard.scenes[kept])
+        return unheard.rows(kept)
 
     @override
-    def any_parameters(self) -> LabellingParameters:
+    def any_parameters(self, population: OwnPopulation | None = None) -> LabellingParameters:
         directions = np.ones((self.samples, 2), dtype=np.float32)
         return self._parameters("", ("one label", "another"), Matrix.of(directions))
 
     @override
-    def parameters(self, population: Population) -> LabellingParameters:
+    def parameters(self, population: SimulatedPopulation) -> LabellingParameters:
         population.prepare()  # the samples are of its sound
         samples = self.chosen(population)
         points = Matrix.of(samples.points)
@@ -264,7 +277,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
         )
 
     @override
-    def found(self, population: Population, course: Course) -> LabelFindings:
+    def found(self, population: SimulatedPopulation, course: Course) -> LabelFindings:
         samples, parameters = self.chosen(population), self.parameters(population)
         answers = LabelFindings(parameters=parameters, truth=tuple(samples.scenes.tolist()))
         if course.coordinator.step != PUBLISHED:

@@ -48,7 +48,7 @@ from earshot_simulations.reporting.words import (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CentroidFindings(EnvironmentFindings):
     """Centroids that phones published, and those that two votes kept and named.
 

@@ -18,6 +18,7 @@ from earshot_server.dashboard.spending import (
     dearer_recording,
     is_vacuous,
 )
+from earshot_simulations.phases.own import OWN
 from earshot_simulations.phases.run import UNPROTECTED, Run, figures, headline, result
 from earshot_simulations.phases.settings import in_words
 from earshot_simulations.reporting import charts
@@ -89,6 +90,7 @@ def render(run: Run[Any]) -> str:
         skipped=[
             [entry.recording, entry.reason, entry.detail] for entry in run.skipped[:_MOST_ROWS]
         ],
+        own=run.provenance.get(OWN),
         command=command_line(run.configuration, run.found.command),
     )
 

@@ -17,13 +17,18 @@ from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
-from earshot_simulations.populations.population import Skipped
+from earshot_simulations.populations import Skipped
 from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.reporting.words import NOTHING, duration, real, whole
+from earshot_simulations.shapes import shapes
 from earshot_simulations.versions import digest
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from pandas import DataFrame
+
+    from earshot_simulations.reporting.drawing import Picture
 
 NOISELESS = math.inf
 """ε of a phase without noise, which protects nothing."""
@@ -70,6 +75,13 @@ class PhaseFindings(ABC):
     @abstractmethod
     def figures(self) -> dict[str, str]:
         """Return the most important figures, formatted, by name."""
+
+    @abstractmethod
+    def picture(self) -> Picture | None:
+        """Return the picture that shows most of what was found; None before there is anything."""
+
+    def __repr__(self) -> str:
+        return shapes(type(self).__name__, vars(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,6 +158,24 @@ class Run(Generic[F]):
         held = {name: value for name, value in described if name not in _NOT_FIGURES}
         single = leaves({name: plain(value, math.inf) for name, value in held.items()})
         return data_frame([{name: each for name, each in single if not isinstance(each, list)}])
+
+    def plot(self, axes: Axes | None = None) -> Figure:
+        """Draw what was found, with the outcome as its title.
+
+        A phase of environments is drawn in the two directions in which recordings differ most:
+        prototypes or kept centroids with their names; for a run that ended early, the last that it
+        reached. A labelling phase is drawn as the number of samples by label.
+
+        Args:
+            axes: Axes of matplotlib to draw on; by default those of a new figure, which a notebook
+                shows and pyplot does not know.
+
+        Returns:
+            The figure.
+        """
+        from earshot_simulations.reporting.figures import drawn
+
+        return drawn(self.found.picture(), headline(self), axes)
 
     @property
     def noiseless(self) -> bool:

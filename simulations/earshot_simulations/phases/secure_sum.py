@@ -67,7 +67,7 @@ class _Label(NamedTuple):
     cells: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class CellFindings(EnvironmentFindings):
     """Cells that secure sums moved, and prototypes of labels; `global_centroids` are prototypes.
 

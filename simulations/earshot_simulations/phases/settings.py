@@ -7,16 +7,16 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 import numpy as np
 
-from earshot_client.encoder import open_encoder, start_centroids
+from earshot_client.encoder import Encoder, open_encoder, start_centroids
 from earshot_client.policy import Policy
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
@@ -38,7 +38,8 @@ from earshot_server.phases.options import NO_OPTION, CellOptions, CentroidOption
 from earshot_server.phases.options import Discovery as Discovery  # one of the settings
 from earshot_server.phases.options import names as own_names
 from earshot_simulations.adversary.adversary import Adversary
-from earshot_simulations.adversary.attack import Attack, far_place
+from earshot_simulations.adversary.attack import Attacks, far_place
+from earshot_simulations.adversary.built_in import built_in
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.interface import AGREES
@@ -46,9 +47,14 @@ from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.fields import kinds, known, taken
 from earshot_simulations.phases.environments import EnvironmentFindings
 from earshot_simulations.phases.local import CentroidFindings
+from earshot_simulations.phases.own import OF_SETTINGS, OWN, Own
 from earshot_simulations.phases.run import INFINITE, NOISELESS, UNPROTECTED
 from earshot_simulations.phases.secure_sum import CellFindings
-from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, Population
+from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, SimulatedPopulation
+from earshot_simulations.populations.interface import LEAST_PHONES, MOST_PHONES
+from earshot_simulations.populations.own import OwnPopulation
+from earshot_simulations.populations.own_encoder import OwnEncoder
+from earshot_simulations.populations.vectors import Vectors, is_vectors
 from earshot_simulations.reporting.words import counted
 from earshot_simulations.versions import digest, file_digest, readable_digest, versions
 
@@ -56,9 +62,7 @@ BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
 NO_NOISE = 1e6
-"""ε of a single step at which its noise vanishes."""
-MOST_PHONES = 10**7
-"""Largest number of simulated phones: the server keeps all answers to a step in memory."""
+"""Value of ε of a single step with which its noise vanishes."""
 
 _NAMES: Mapping[str, Collection[str]] = {
     "data": (BLOBS, SOUNDSCAPES),
@@ -214,14 +218,87 @@ class PhaseSettings(ABC, Generic[F]):
         for name in kinds(type(self)):
             self.taken(name, getattr(self, name))
 
-    def check(self) -> None:
-        """Check that these settings can be simulated.
+    def check(self, own: Own = OF_SETTINGS) -> None:
+        """Refuse settings that cannot be simulated, before any work.
+
+        Args:
+            own: Things of the caller's own that take part.
 
         Raises:
-            InvalidParametersError: A setting is wrong; the message states which and what is
-                accepted.
+            InvalidParametersError: A setting is wrong, or something of the caller's own cannot be
+                used; the message says which and what is accepted.
+            InvalidInputError: A file of vectors cannot be used.
         """
         self.check_types()
+        settings, population = self.over(own)
+        settings._check(own, population)
+
+    def over(self, own: Own) -> tuple[Self, OwnPopulation | None]:
+        """Return the settings of a phase over what is the caller's own, and its population.
+
+        A population of the caller's own, or a file of vectors, decides the numbers of phones and
+        of dimensions, and an encoder of the caller's own may decide the latter.
+
+        Args:
+            own: Things of the caller's own that take part.
+
+        Returns:
+            Settings, and the population; None where settings name what phones hear.
+
+        Raises:
+            InvalidParametersError, InvalidInputError: As for `check`.
+        """
+        is_file = own.population is None and is_vectors(self.data)
+        if own.population is None and not is_file:
+            return self if own.encoder is None else self._heard_by(own.encoder), None
+        held: Any = Vectors(Path(self.data), self.seed) if is_file else own.population
+        population = OwnPopulation(held, self.needs_directions)
+        beside = f"data={self.data}" if is_file else "a population of one's own"
+        usual = type(self)()
+        for name in replaced(is_file):
+            if getattr(self, name) != getattr(usual, name):
+                raise InvalidParametersError(
+                    f"{name}: not beside {beside}, which says itself what phones hear; leave it out"
+                )
+        if own.encoder is not None:
+            raise InvalidParametersError(
+                f"encoder: not beside {beside}, which holds points already; leave it out"
+            )
+        found = {"phones": population.phones, "dimensions": population.points}
+        for name in found.keys() & kinds(type(self)).keys():
+            if getattr(self, name) not in (getattr(usual, name), found[name]):
+                raise InvalidParametersError(
+                    f"{name}={getattr(self, name)}: not beside {beside}, which has {found[name]}; "
+                    "leave it out"
+                )
+        return self._with(**found), population
+
+    def _heard_by(self, own: Encoder) -> Self:
+        """Return the settings of a phase whose phones hear by an encoder of the caller's own."""
+        encoder = OwnEncoder(own)
+        if self.encoder is not None:
+            raise InvalidParametersError(
+                f"encoder={self.encoder}: not beside the encoder {encoder.name}; leave one out"
+            )
+        if self.data == BLOBS:
+            raise InvalidParametersError(
+                f"encoder {encoder.name}: blobs are points already; an encoder is for data = "
+                f"'{SOUNDSCAPES}' or a folder of sound"
+            )
+        given = getattr(self, "dimensions", None)
+        dimensions = encoder.usual_dimensions(self.projected) if given is None else given
+        encoder.check_dimensions(dimensions)
+        return self._with(dimensions=dimensions)
+
+    def _with(self, **values: Any) -> Self:
+        """Return the settings with other values, as far as there are such settings."""
+        own: Any = self
+        names = values.keys() & kinds(type(self)).keys()
+        changed: Self = replace(own, **{name: values[name] for name in names})
+        return changed
+
+    def _check(self, own: Own, population: OwnPopulation | None) -> None:
+        """Refuse settings that cannot be simulated over this population, as `check`."""
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
         checks.whole("scenes", self.scenes, 2)  # of one, any name is right
         check_processes("jobs", self.jobs)
@@ -232,12 +309,18 @@ class PhaseSettings(ABC, Generic[F]):
                     f"pool={self.pool}: only synthesized sound has a pool, which data={self.data} "
                     f"is not; leave it out, or choose --data {SOUNDSCAPES}"
                 )
-        checks.whole("phones", self.phones, 3, MOST_PHONES)
+        checks.whole("phones", self.phones, LEAST_PHONES, MOST_PHONES)
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0, LARGEST_SEED)
-        self.check_own()
-        self.any_parameters().check_feasible()
-        refusals = self.refusals(self.agreement)
+        if own.clustering is not None and not self.clusters:
+            raise InvalidParametersError(
+                f"clustering {type(own.clustering).__name__}: only on the local route is anything "
+                "clustered for all phones; leave it out, or choose discovery = 'local'"
+            )
+        own.described()  # every key is a text
+        self.check_own(own, population)
+        self.any_parameters(population).check_feasible()
+        refusals = self.refusals(self.agreement, population)
         if refusals:
             raise InvalidParametersError(
                 f"no phone would take part by default, with --policy {self.agreement}: "
@@ -245,34 +328,52 @@ class PhaseSettings(ABC, Generic[F]):
                 "agree to anything)"
             )
 
-    def check_own(self) -> None:
-        """Check the settings that only this kind has.
+    def check_own(self, own: Own, population: OwnPopulation | None) -> None:
+        """Refuse values of the settings that only this kind has.
 
         Raises:
             InvalidParametersError: A setting is wrong, as for `check`.
         """
 
     @property
+    def clusters(self) -> bool:
+        """Whether the server clusters what phones publish."""
+        return False
+
+    @property
+    def needs_directions(self) -> bool:
+        """Whether points must lie on the sphere."""
+        return True
+
+    @property
     @abstractmethod
     def agreement(self) -> PolicyChoice:
         """Policy of the phones, as chosen or as the kind needs."""
 
-    def refusals(self, agreement: PolicyChoice = PolicyChoice.DEFAULT) -> tuple[str, ...]:
+    def refusals(
+        self,
+        agreement: PolicyChoice = PolicyChoice.DEFAULT,
+        population: OwnPopulation | None = None,
+    ) -> tuple[str, ...]:
         """Return all reasons why a phone with this policy would not take part."""
-        today = datetime.now(UTC).date()
-        refused = POLICIES[agreement].refusals_of_phase(self.any_parameters(), Ledger(), today)
+        today, parameters = datetime.now(UTC).date(), self.any_parameters(population)
+        refused = POLICIES[agreement].refusals_of_phase(parameters, Ledger(), today)
         return tuple(map(str, refused))
 
-    def expenses(self) -> tuple[Expense, ...]:
-        """Return the cost of a phase to a phone, which does not depend on the population."""
-        return self.any_parameters().plan().expenses()
+    def expenses(self, own: Own = OF_SETTINGS) -> tuple[Expense, ...]:
+        """Return the cost of a phase to a phone, whatever it hears."""
+        settings, population = self.over(own)
+        return settings.any_parameters(population).plan().expenses()
 
     @abstractmethod
-    def any_parameters(self) -> Parameters:
-        """Return the parameters of a phase, with placeholders for everything of the population."""
+    def any_parameters(self, population: OwnPopulation | None = None) -> Parameters:
+        """Return the parameters of a phase over the caller's own population.
+
+        Without one they are those over any population that the settings may name.
+        """
 
     @abstractmethod
-    def parameters(self, population: Population) -> Parameters:
+    def parameters(self, population: SimulatedPopulation) -> Parameters:
         """Return the parameters of a phase over this population.
 
         Raises:
@@ -294,30 +395,39 @@ class PhaseSettings(ABC, Generic[F]):
         """Population of generated points."""
         return LiftedBlobs
 
-    def attack(self, population: Population) -> Attack:
-        """Return the corrupted phones and their target, once the population is prepared."""
+    def attack(self, population: SimulatedPopulation) -> Attacks:
+        """Return the attacks of corrupted phones, once the population is prepared."""
         del population
-        return Attack()
+        return Attacks()
 
-    def provenance(self) -> dict[str, object]:
+    def provenance(self, own: Own = OF_SETTINGS) -> dict[str, object]:
         """Return the entries by which `result.json` makes a repetition comparable.
+
+        Args:
+            own: Things of the caller's own that take part.
 
         Returns:
             versions: Versions of Earshot, Python and libraries; see `versions`.
-            encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none.
-            data: SHA-256 of names, classes, groups and contents of the sound files, hexadecimal;
-                None for generated data.
+            encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none, and
+                for an encoder of the caller's own.
+            data: SHA-256 of names, classes, groups and contents of the sound files, or of the file
+                of vectors, hexadecimal; None for generated data.
+            own: Things of the caller's own, each with its class and its key; only if there are any.
 
         Raises:
             DatasetError: The folder does not exist, or has no sound.
             OSError: A file cannot be read.
         """
-        sound = self.data != BLOBS
+        vectors = is_vectors(self.data)
+        sound = self.data != BLOBS and not vectors
         folder = sound and self.data != SOUNDSCAPES
+        data = file_digest(Path(self.data)) if vectors else None
+        named = sound and own.encoder is None
         return {
             "versions": versions(),
-            "encoder": _encoder_digest(self.encoder) if sound else None,
-            "data": _sound_digest(Path(self.data)) if folder else None,
+            "encoder": _encoder_digest(self.encoder) if named else None,
+            "data": _sound_digest(Path(self.data)) if folder else data,
+            **({OWN: own.described()} if own.given else {}),
         }
 
     @abstractmethod
@@ -325,13 +435,27 @@ class PhaseSettings(ABC, Generic[F]):
         """Return all settings, one entry each, with defaults filled in."""
 
     @abstractmethod
-    def found(self, population: Population, course: Course) -> F:
-        """Return the findings of a phase so far, with scores if it is over."""
+    def found(self, population: SimulatedPopulation, course: Course) -> F:
+        """Return what a phase has found so far, and its scores if it is over."""
 
-    def notes(self, population: Population, success: Success | None, found: F) -> Sequence[str]:
+    def notes(
+        self, population: SimulatedPopulation, success: Success | None, found: F
+    ) -> Sequence[str]:
         """Return caveats about the figures, most important first."""
         del population, success, found
         return ()
+
+
+_SAID_BY_POPULATIONS = ("data", "scenes", "labelled", "heterogeneity", "pool", "encoder")
+
+
+def replaced(is_file: bool) -> tuple[str, ...]:
+    """Return the settings that have no effect beside a population of the caller's own.
+
+    Args:
+        is_file: Whether that is a file of vectors, which is named by `data`.
+    """
+    return _SAID_BY_POPULATIONS[is_file:]
 
 
 def _encoder_digest(named: str | None) -> str:
@@ -358,7 +482,7 @@ class CrowdSettings:
         scenes: Scenes of generated data.
         data: Recordings that phones hear: blobs, soundscapes, or a folder of sound: a data set as
             published, or CLASS/NAME with two files or more of each class, since whole files are
-            held out.
+            held out; or FILE.npz with arrays vectors, labels and phone.
         labelled: Fraction of recordings that carry a label.
         heterogeneity: Differences between phones.
         delta: Value of δ for the phase.
@@ -446,7 +570,7 @@ class Route(NamedTuple):
         dimensions: Dimensions in which sound is clustered by default.
         agreement: Default policy of phones.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
-        blobs: Population of generated points.
+        blobs: SimulatedPopulation of generated points.
         real_sound: Result on real sound, to compare with figures on synthesized scenes.
     """
 
@@ -559,7 +683,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         return super().taken(name, value)
 
     @override
-    def check_own(self) -> None:
+    def check_own(self, own: Own, population: OwnPopulation | None) -> None:
         _check_sound(self)
         if self.adversary.wrong_shares and self.summation is not SummationChoice.REAL:
             raise InvalidParametersError(
@@ -569,8 +693,8 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         if self._is_local:
             if self.epsilon is not None and self.budget is not None:
                 raise InvalidParametersError(f"epsilon and budget: {learning_budget.ONE_OF_THEM}")
-        elif self.data != BLOBS:
-            encoder = open_encoder(self.encoder)
+        elif self.data != BLOBS and population is None:
+            encoder = open_encoder(self.encoder if own.encoder is None else OwnEncoder(own.encoder))
             checks.whole("dimensions", self.projected, 1, encoder.dimensions)
             try:
                 start_centroids(encoder, self.projected, self.counts.start)
@@ -597,8 +721,28 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
     def blobs(self) -> type[Blobs]:
         return self.route.blobs
 
+    @property
     @override
-    def any_parameters(self) -> Parameters:
+    def clusters(self) -> bool:
+        return self._is_local
+
+    @property
+    @override
+    def needs_directions(self) -> bool:
+        return not self._is_local
+
+    @override
+    def over(self, own: Own) -> tuple[Self, OwnPopulation | None]:
+        settings, population = super().over(own)
+        steps = self._is_local and self.budget is None and self.epsilon is None
+        if population is None or not steps:
+            return settings, population
+        return settings._with(budget=learning_budget.BUDGETS[population.geometry]), population
+
+    @override
+    def any_parameters(self, population: OwnPopulation | None = None) -> Parameters:
+        if population is not None:
+            return self.parameters(population)
         anyhow, dimensions = ("", ("any label",)), self.projected
         if self._is_local:
             return self._local_parameters(*anyhow, geometry_of(self.data), dimensions)
@@ -607,7 +751,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         return self._summed_parameters(*anyhow, anywhere)
 
     @override
-    def parameters(self, population: Population) -> Parameters:
+    def parameters(self, population: SimulatedPopulation) -> Parameters:
         heard = population.encoder, population.labels
         if self._is_local:
             return self._local_parameters(*heard, population.geometry, population.dimensions)
@@ -643,11 +787,11 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         )
 
     @override
-    def attack(self, population: Population) -> Attack:
+    def attack(self, population: SimulatedPopulation) -> Attacks:
         members = self.adversary.members(self.phones, self.seed)
         if not any(members.values()):
-            return Attack()
-        return Attack(
+            return Attacks()
+        return built_in(
             members,
             far_place(population, self.seed),
             self.recordings,
@@ -668,15 +812,16 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
         }
 
     @override
-    def found(self, population: Population, course: Course) -> EnvironmentFindings:
+    def found(self, population: SimulatedPopulation, course: Course) -> EnvironmentFindings:
         return self.route.found.of(population, course, self.seed)
 
     @override
     def notes(
-        self, population: Population, success: Success | None, found: EnvironmentFindings
+        self, population: SimulatedPopulation, success: Success | None, found: EnvironmentFindings
     ) -> Sequence[str]:
         said = [f"{UNPROTECTED.capitalize()}."] if self.noiseless else []
-        refusals = self.refusals()
+        own = population if isinstance(population, OwnPopulation) else None
+        refusals = self.refusals(population=own)
         if refusals and self.agreement is PolicyChoice.RECORDING:
             said.append(
                 "This protects single recordings, but not phones: their policy does not limit the "
@@ -696,13 +841,14 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
                 f"An adversary controlled {success.controlled} phones, but noise and graph allow "
                 f"for at most {success.expected:g}: less was protected than this report says."
             )
-        if self.data == SOUNDSCAPES and self.encoder in (None, *SHIPPED_ENCODERS):
+        known = self.encoder in (None, *SHIPPED_ENCODERS) and population.encoder in SHIPPED_ENCODERS
+        if self.data == SOUNDSCAPES and known:
             said.append(
                 "These scenes are synthesized, and the shipped encoder was trained on such scenes: "
                 "it does better on them than on other sound."
             )
             said.append(f"{self.route.real_sound}.")
-        elif self.data != BLOBS:
+        elif self.data != BLOBS and own is None:
             said.append(
                 f"The figures hold for sound like this and the encoder '{population.encoder}'. An "
                 "encoder does better on sound that it was trained on, even without labels; the "

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from earshot_client.encoder import encoder_path
+from earshot_client.encoder import Encoder, encoder_path
 from earshot_protocol import distribution
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
@@ -22,9 +22,10 @@ from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.summations import TWO_OPERATORS
+from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.costs import step_costs, together
-from earshot_simulations.adversary.attack import Attack
+from earshot_simulations.adversary.attack import Attack, Attacks
 from earshot_simulations.adversary.success import Success, measure
 from earshot_simulations.engine.course import Course, SimulatedStep
 from earshot_simulations.engine.dropouts import draw_dropouts
@@ -32,13 +33,23 @@ from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Engine, EngineError, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.engine.operators import SimulatedOperators
+from earshot_simulations.own_code import OwnCodeError
 from earshot_simulations.phases import settings as names
 from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.own import BY_PHONES, OF_SETTINGS, Own, OwnClustering
 from earshot_simulations.phases.run import PHASE_FAILED, PhaseFindings, Run
 from earshot_simulations.phases.settings import POLICIES, PhaseSettings, Settings
-from earshot_simulations.populations import PooledSoundscapes, Population, SoundFolder, Soundscapes
+from earshot_simulations.populations import (
+    PooledSoundscapes,
+    Population,
+    SimulatedPopulation,
+    SoundFolder,
+    Soundscapes,
+)
 from earshot_simulations.populations.embedded import HEAR
 from earshot_simulations.populations.hearing import hearing_once
+from earshot_simulations.populations.own import OwnPopulation
+from earshot_simulations.populations.own_encoder import OwnEncoder
 
 SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
     names.SummationChoice.REAL: BELL,
@@ -51,6 +62,8 @@ SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
 HEARD = ("phones", "recordings", "scenes", "data", "pool", "encoder", "heterogeneity", "seed")
 """Settings that determine what phones hear, without its projection and the labelled part."""
 
+_ELSEWHERE = 2
+"""Processes of a cluster, at least: phones run in others than this one."""
 F = TypeVar("F", bound=PhaseFindings)
 
 
@@ -58,6 +71,10 @@ def simulate(
     settings: PhaseSettings[F],
     progress: Progress = silent,
     *,
+    population: Population | None = None,
+    clustering: CentroidDiscovery | None = None,
+    attack: Attack | None = None,
+    encoder: Encoder | None = None,
     after_step: Callable[[SimulatedStep], None] | None = None,
 ) -> Run[F]:
     """Run a phase from hearing to the published result.
@@ -67,31 +84,41 @@ def simulate(
     Args:
         settings: Settings of the simulation.
         progress: Callback for progress.
-        after_step: Callback that receives the record of each step once it is over: every round of
-            every secure sum, and the server's own. Its exceptions are raised to the caller, except
-            KeyboardInterrupt, which ends the run as Ctrl-C does.
+        population: Phones of one's own, and what they hear, in place of `settings.data`.
+        clustering: Clustering of one's own on the local route, in place of OPTICS.
+        attack: Attack of one's own, besides those of `settings.adversary`.
+        encoder: Encoder of one's own for soundscapes or a folder of sound, in place of
+            `settings.encoder`.
+        after_step: Callback that receives the record of each step as soon as it is over: every
+            round of every secure sum, and the server's own. Its exception ends the run and reaches
+            the caller; KeyboardInterrupt ends the run as Ctrl-C does, and `simulate` returns.
 
     Returns:
         Everything that a report needs.
 
     Raises:
         InvalidParametersError: The settings cannot be simulated; raised before any work.
-        InvalidInputError: A folder has no usable recordings.
-        ClusterError: The cluster does not exist or cannot run phones; raised before any work.
+        InvalidInputError: A folder has no usable recordings, or a file of vectors cannot be used.
+        ClusterError: There is no such cluster, or it cannot run phones; raised before any work.
+        OwnCodeError: Something of one's own raised, or returned what cannot be used.
     """
-    settings.check()
+    own = Own(population, clustering, attack, encoder)
+    settings.check(own)
+    here = settings.engine is names.EngineChoice.LOCAL
+    own.check_copies(settings.jobs if here else _ELSEWHERE, BY_PHONES)
     started = time.perf_counter()
     # Not `with population`: hearing on entering could not be interrupted.
     with ExitStack() as stack:
         start = stack.enter_context(_engines(settings))
-        population = stack.enter_context(closing(open_population(settings, progress)))
-        parameters = settings.parameters(population)
+        settings, crowd = opened(settings, progress, own)
+        stack.enter_context(closing(crowd))
+        parameters = settings.parameters(crowd)
         parameters.check_feasible()
-        interrupted, attack, origin = None, Attack(), dict[str, object]()
+        interrupted, attacks, origin = None, Attacks(), dict[str, object]()
         try:
-            origin = settings.provenance()
-            population.prepare()
-            attack = settings.attack(population)
+            origin = settings.provenance(own)
+            crowd.prepare()
+            attacks = settings.attack(crowd).joined(own.attack, crowd, settings.seed)
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{HEAR}'"
         summation, policy = SUMMATIONS[settings.summation], POLICIES[settings.agreement]
@@ -99,17 +126,17 @@ def simulate(
         if summation is TWO_OPERATORS:
             keys = operators.keys
             policy = replace(policy, leaders=(keys.identity,), helpers=(keys.helper,))
-        scenario = Scenario(population, settings.seed, summation, policy, attack)
+        scenario = Scenario(crowd, settings.seed, summation, policy, attacks)
         led = replace(summation, aggregator=operators.keys)
         engine = stack.enter_context(start(scenario))
         course = Course(
             parameters,
             engine,
             led if summation is TWO_OPERATORS else summation,
-            Optics(),
+            _clustering(own),
             settings.seed,
             progress,
-            attack.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
+            attacks.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
             after_step,
             operators.answer,
         )
@@ -120,18 +147,20 @@ def simulate(
             interrupted = f"interrupted in the step '{course.at or HEAR}'"
         except EngineError as error:
             interrupted = f"interrupted in the step '{course.at}': {error}"
+        except OwnCodeError as error:
+            raise OwnCodeError(f"{error} (in the step '{course.at}')") from error
         if course.failure is not None:
             interrupted = PHASE_FAILED + course.failure
         plan, spent = parameters.plan(), course.spent()
         left = {release.step for release in spent}
-        achieved = _achieved(attack, parameters, population, course)
-        found = settings.found(population, course)
+        achieved = _achieved(attacks, parameters, crowd, course)
+        found = settings.found(crowd, course)
         return Run(
             version=distribution.version(),
-            # Absolute paths, so that the run can be repeated from any folder.
-            configuration=names.placed(settings.configuration(), os.getcwd()),
+            # The paths hold from any folder, so that the run can be repeated from any.
+            configuration=names.placed(_used(settings, crowd, own), os.getcwd()),
             provenance=origin,
-            population=population.name,
+            population=crowd.name,
             phones=settings.phones,
             survivors=len(engine.present),
             found=found,
@@ -142,10 +171,11 @@ def simulate(
             if settings.noiseless
             else together(plan, left),
             steps=tuple(course.steps),
-            skipped=population.skipped,
+            skipped=crowd.skipped,
             notes=(
-                *filter(None, [population.unheard]),
-                *settings.notes(population, achieved, found),
+                *filter(None, [crowd.unheard]),
+                *own.notes(crowd),
+                *settings.notes(crowd, achieved, found),
                 *(() if settings.noiseless else settings.summation.notes),
                 *course.notes,
             ),
@@ -175,8 +205,9 @@ def simulate_routes(
         return {route: simulate(settings, progress) for route, settings in asked.items()}
     for settings in asked.values():
         settings.check()
-        with closing(open_population(settings)) as population:
-            settings.parameters(population).check_feasible()
+        over, population = opened(settings)
+        with closing(population):
+            over.parameters(population).check_feasible()
     runs: dict[names.Discovery, Run[EnvironmentFindings]] = {}
     with hearing_once():
         try:
@@ -208,27 +239,60 @@ def _engines(settings: PhaseSettings[Any]) -> Iterator[Callable[[Scenario], Engi
 
 
 def _achieved(
-    attack: Attack, parameters: Parameters, population: Population, course: Course
+    attacks: Attacks, parameters: Parameters, population: SimulatedPopulation, course: Course
 ) -> Success | None:
     """Return the success of the adversary; None if there was none."""
-    if not attack.corrupted:
+    if not attacks.corrupted:
         return None
-    refused = sum(course.refused[phone] for phone in attack.corrupted)
+    refused = sum(course.refused[phone] for phone in attacks.corrupted)
     expected = parameters.corrupted * parameters.phones
     result = course.coordinator.result() if course.coordinator.step == PUBLISHED else None
     published = result if isinstance(result, NamedCentroids) else None
-    return measure(attack, expected, refused, published, population.held_out())
+    return measure(attacks, expected, refused, published, population.held_out())
 
 
-def open_population(settings: PhaseSettings[Any], progress: Progress = silent) -> Population:
-    """Return the population of the settings, which the caller prepares and closes."""
+def _clustering(own: Own) -> CentroidDiscovery:
+    usual = Optics()
+    return usual if own.clustering is None else OwnClustering(own.clustering, usual.allowed)
+
+
+def _used(
+    settings: PhaseSettings[Any], population: SimulatedPopulation, own: Own
+) -> dict[str, object]:
+    """Return the settings that a run used, without those that its own population replaced."""
+    unused: tuple[str, ...] = ()
+    if isinstance(population, OwnPopulation):
+        unused = names.replaced(own.population is None)
+    held = settings.configuration()
+    return {name: held[name] for name in held if name not in unused}
+
+
+def opened(
+    settings: PhaseSettings[F], progress: Progress = silent, own: Own = OF_SETTINGS
+) -> tuple[PhaseSettings[F], SimulatedPopulation]:
+    """Return phones, which the caller prepares and closes, and the settings of a phase over them.
+
+    Raises:
+        InvalidParametersError, InvalidInputError: They do not fit together, as for `simulate`.
+    """
+    over, population = settings.over(own)
+    if population is not None:
+        return over, population
+    encoder = None if own.encoder is None else OwnEncoder(own.encoder)
+    return over, open_population(over, progress, encoder)
+
+
+def open_population(
+    settings: PhaseSettings[Any], progress: Progress = silent, encoder: OwnEncoder | None = None
+) -> SimulatedPopulation:
+    """Return the phones that settings of generated data or of sound name, as `opened`."""
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:
         return settings.blobs(phones, recordings, scenes, labelled, seed, differ)
     sound = settings.projected, settings.jobs, progress
     how: dict[str, Any] = {"heterogeneity": differ}
-    how["encoder"] = None if settings.encoder is None else encoder_path(settings.encoder)
+    how["encoder"] = encoder if settings.encoder is None else encoder_path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:
         crowd = (phones, recordings, scenes, labelled, seed, *sound)
         if settings.pool is not None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from earshot_simulations.populations.blobs import Blobs, LiftedBlobs
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import Population, Recordings, Skipped
+from earshot_simulations.populations.interface import (
+    Population,
+    Recordings,
+    SimulatedPopulation,
+    Skipped,
+)
 from earshot_simulations.populations.sound_folder import SoundFolder
 from earshot_simulations.populations.soundscapes import PooledSoundscapes, Soundscapes
 
@@ -15,6 +20,7 @@ __all__ = [
     "PooledSoundscapes",
     "Population",
     "Recordings",
+    "SimulatedPopulation",
     "Skipped",
     "SoundFolder",
     "Soundscapes",

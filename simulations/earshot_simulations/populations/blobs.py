@@ -10,7 +10,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import PhoneCrowd, Population, Stream
+from earshot_simulations.populations.population import DrawnPopulation, PhoneCrowd, Stream
 
 DEVIATION = 0.05
 """Standard deviation of a blob, in each coordinate."""
@@ -27,7 +27,7 @@ MOST_SCENES = 20
 _DARTS = 2000
 
 
-class Blobs(Population):
+class Blobs(DrawnPopulation):
     """Phones whose recordings are points of [-1, 1]², scattered around one centre per scene."""
 
     name = encoder = "blobs"
@@ -89,22 +89,23 @@ class LiftedBlobs(Blobs):
         They are a low-discrepancy sequence of multiples of inverse powers of the plastic number.
         """
         steps = _PLASTIC ** -np.arange(1.0, 3.0)
-        return CentroidSet.of(_lifted(2 * np.modf(np.outer(np.arange(1, cells + 1), steps))[0] - 1))
+        return CentroidSet.of(lifted(2 * np.modf(np.outer(np.arange(1, cells + 1), steps))[0] - 1))
 
     def _scatter(
         self, scenes: NDArray[np.int16], generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        return _lifted(super()._scatter(scenes, generator))
+        return lifted(super()._scatter(scenes, generator))
 
 
 _PLASTIC = 1.324717957244746
 """The plastic number, the real root of x³ = x + 1."""
 
 
-def _lifted(points: NDArray[np.floating]) -> NDArray[np.float32]:
-    raised = np.ones((len(points), 3))
-    raised[:, :2] = points
-    # No entry exceeds the last one, 1, so squares cannot overflow.
+def lifted(points: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return the direction of (p, 1) for each point p, float32 (points, dimensions + 1)."""
+    raised = np.ones((len(points), points.shape[1] + 1))
+    raised[:, :-1] = points
+    # No entry is larger than the last, so nothing has to be scaled before it is squared.
     raised /= np.sqrt(np.square(raised).sum(axis=1, keepdims=True))
     return raised.astype(np.float32)
 

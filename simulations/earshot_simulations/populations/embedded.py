@@ -22,16 +22,19 @@ from earshot_protocol.progress import Progress
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.hearing import heard
-from earshot_simulations.populations.population import PhoneCrowd, Population
+from earshot_simulations.populations.own_encoder import OwnEncoder
+from earshot_simulations.populations.population import DrawnPopulation, PhoneCrowd
 from earshot_simulations.temporary import TemporaryFolder
 from earshot_simulations.versions import file_digest
 
+EncoderSource = Path | OwnEncoder | None
+"""An encoder: its file, one of the caller's own, or the default one."""
 HEAR = "hear"
 """Name of the progress of synthesizing and embedding sound."""
 
 
-class EmbeddedSound(Population):
-    """Base of all populations of sound: embed, project, then read points from files.
+class EmbeddedSound(DrawnPopulation):
+    """The common part of all populations of sound: embed, project, then answer from the file.
 
     Files let many processes share the points and bound memory. They are in the system's temporary
     folder (TMPDIR), and are removed by `close` or with the object that made them. Embeddings of
@@ -48,7 +51,7 @@ class EmbeddedSound(Population):
         dimensions: int,
         jobs: int,
         progress: Progress,
-        encoder: Path | None,
+        encoder: EncoderSource,
     ) -> None:
         """Check the parameters.
 
@@ -57,8 +60,9 @@ class EmbeddedSound(Population):
             labels: Names of the labels, one per scene.
             dimensions: Dimensions of the projected embeddings, 1 to the encoder's.
             jobs: Processes that embed, at least 1; the result does not depend on it.
-            progress: Callback that receives the numbers of finished and of all recordings or files.
-            encoder: Encoder file; None for the default encoder.
+            progress: Callback that receives the number of finished recordings or files, and of all.
+            encoder: Encoder file, or an encoder of the caller's own, which embeds in this process
+                alone; None for the default encoder.
 
         Raises:
             InvalidParametersError: A parameter is out of range.
@@ -72,9 +76,9 @@ class EmbeddedSound(Population):
                 f"embedding of the encoder '{opened.name}'"
             )
         self.encoder, self.rate = opened.name, rate_of(opened)
-        self._encoder_file = encoder
+        self._encoder = encoder
         self.dimensions = dimensions
-        self._jobs = whole("jobs", jobs)
+        self._jobs = 1 if isinstance(encoder, OwnEncoder) else whole("jobs", jobs)
         self._progress = progress
         self._folder: TemporaryFolder | None = None
         self._files: Path | None = None
@@ -94,7 +98,7 @@ class EmbeddedSound(Population):
         self._folder = TemporaryFolder("sound")
         self._files = self._folder.path
         try:
-            with heard((self._sound(), self._encoder_digest()), self._embed_all) as sound:
+            with heard(self._heard_as(), self._embed_all) as sound:
                 self._on_phones = self._arrange(sound, self._files)
         except BaseException:
             self.close()
@@ -102,8 +106,8 @@ class EmbeddedSound(Population):
 
     @override
     def start(self, cells: int) -> CentroidSet:
-        """Return the encoder's public start centroids."""
-        opened = open_encoder(self._encoder_file)
+        """Return the public start centroids that come with the encoder."""
+        opened = open_encoder(self._encoder)
         return CentroidSet.of(start_centroids(opened, self.dimensions, cells))
 
     def close(self) -> None:
@@ -114,8 +118,10 @@ class EmbeddedSound(Population):
             self._folder = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy only reads, and must not remove the files.
-        return {**self.__dict__, "_folder": None, "_progress": None}
+        # A copy only reads: it does not inherit the duty to remove the files.
+        own = isinstance(self._encoder, OwnEncoder)
+        encoder = None if own else self._encoder
+        return {**self.__dict__, "_folder": None, "_progress": None, "_encoder": encoder}
 
     def _points(
         self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator
@@ -134,14 +140,18 @@ class EmbeddedSound(Population):
             raise WrongStateError("prepare the population first (or use it as a context manager)")
         return np.memmap(self._files / name, dtype=kind, mode="r")
 
-    def _encoder_digest(self) -> str:
-        """Return the SHA-256 of the encoder's file, hexadecimal."""
-        file = self._encoder_file
-        return SHIPPED_ENCODERS[DEFAULT_ENCODER] if file is None else file_digest(file)
+    def _heard_as(self) -> object:
+        """Return an object whose `repr` identifies sound and encoder; None where nothing does."""
+        encoder = self._encoder
+        if isinstance(encoder, OwnEncoder):
+            named = encoder.name, encoder.rate, encoder.dimensions, encoder.key
+            return None if encoder.key is None else (self._sound(), named)
+        digest = SHIPPED_ENCODERS[DEFAULT_ENCODER] if encoder is None else file_digest(encoder)
+        return self._sound(), digest
 
     def _projected(self, sound: Path) -> Iterator[NDArray[np.float32]]:
         """Yield the points of all recordings, in order, some rows at a time."""
-        opened = _current(self._encoder_file)
+        opened = _current(self._encoder)
         with (sound / EMBEDDINGS).open("rb") as file:
             while block := file.read(_ROWS_AT_ONCE * opened.dimensions * 4):
                 rows = np.frombuffer(block, np.float32).reshape(-1, opened.dimensions)
@@ -177,17 +187,19 @@ EMBEDDINGS = "embeddings"
 _ROWS_AT_ONCE = 2**14
 
 
-def embedded(sound: NDArray[np.float32], encoder: Path | None) -> NDArray[np.float32]:
+def embedded(sound: NDArray[np.float32], encoder: EncoderSource) -> NDArray[np.float32]:
     """Return embeddings of seconds at the encoder's rate, one per row."""
     return _current(encoder).embed(sound)
 
 
-def rate_heard(encoder: Path | None) -> int:
+def rate_heard(encoder: EncoderSource) -> int:
     """Return samples per second of the seconds that `embedded` takes."""
     return rate_of(_current(encoder))
 
 
-def _current(encoder: Path | None) -> Encoder:
+def _current(encoder: EncoderSource) -> Encoder:
+    if isinstance(encoder, OwnEncoder):
+        return encoder
     return _opened(encoder, changed(encoder))
 
 

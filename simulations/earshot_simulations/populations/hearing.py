@@ -144,12 +144,13 @@ def heard(what: object, hear: Callable[[Path], None]) -> Iterator[Path]:
     """Yield the folder of a hearing, from the cache if possible; it exists within the context.
 
     Args:
-        what: Object whose `repr` identifies the sound and the encoder by their contents.
-        hear: Function that writes the hearing to an empty folder; other processes that need the
-            same hearing wait.
+        what: Object whose `repr` tells the sound and the encoder, by their contents; None for a
+            hearing that is not kept.
+        hear: Function that writes the hearing to an empty folder. One process calls it, and others
+            that want the same wait for it.
     """
     kept = _KEPT.get()
-    if kept is None:
+    if kept is None or what is None:
         with TemporaryFolder("sound") as own:
             hear(own.path)
             yield own.path

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.checks import share, whole
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.geometry import Geometry
-from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
+from earshot_protocol.overriding import override
 from earshot_simulations.populations import seeds
 from earshot_simulations.populations.heterogeneity import Heterogeneity
+from earshot_simulations.populations.interface import Recordings, SimulatedPopulation
 
 UNLABELLED = -1
 
@@ -35,35 +34,6 @@ class Stream(IntEnum):
     SPLIT = 3
     HELD_OUT = 4
     WRONG_LABELS = 5
-
-
-class Recordings(NamedTuple):
-    """Embedded recordings.
-
-    Attributes:
-        points: Points, float32 (recordings, dimensions).
-        labels: Index into `Population.labels`, or -1 for unlabelled, int16 (recordings,).
-        scenes: Index of the true scene, which no phone knows, int16 (recordings,).
-    """
-
-    points: NDArray[np.float32]
-    labels: NDArray[np.int16]
-    scenes: NDArray[np.int16]
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A recording that could not be used.
-
-    Attributes:
-        recording: Name of the recording, such as a file's path relative to its folder.
-        reason: Reason in a word or two, shared by many recordings.
-        detail: Exact finding.
-    """
-
-    recording: str
-    reason: str
-    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,58 +117,20 @@ class PhoneCrowd:
         return self.heterogeneity.quantity(count, self.recordings, generator)
 
 
-class Population(ABC):
-    """Simulated phones. A copy that was pickled after `prepare` answers in another process.
-
-    As a context manager, a population is prepared on entering and closed on leaving.
-
-    Attributes:
-        name: Kind of the phones' recordings, in a word or two.
-        encoder: Name of the encoder of the points, which a phase over them must use.
-        geometry: Geometry of the points, spherical if they have unit length.
-        dimensions: Length of a point.
-        phones: Number of phones.
-        labels: Names of the labels; label i is the name of scene i.
-        skipped: Recordings that could not be used; complete after `prepare`.
-        unheard: Sentence on sound files that are left out unread; empty if there are none.
-    """
-
-    name: str
-    encoder: str
-    geometry: Geometry
-    dimensions: int
-    skipped: tuple[Skipped, ...] = ()
-    unheard: str = ""
+class DrawnPopulation(SimulatedPopulation):
+    """Phones of a `PhoneCrowd`, whose recordings are drawn by scene."""
 
     def __init__(self, crowd: PhoneCrowd, labels: tuple[str, ...]) -> None:
         self.phones = crowd.phones
         self.labels = labels
         self._crowd = crowd
 
-    def prepare(self) -> None:  # noqa: B027 - not all have such work
-        """Do the slow work once; calls after the first do nothing."""
-
+    @override
     def recordings(self, phone: int) -> Recordings:
-        """Return the recordings of one phone: possibly none, and the same at every call.
-
-        Args:
-            phone: Number of the phone, 0 to phones - 1.
-
-        Raises:
-            InvalidInputError: There is no such phone.
-            WrongStateError: `prepare` has work to do and was not called, or `close` was.
-        """
         scenes, labels, generator = self._crowd.heard(phone)
         return Recordings(self._points(phone, scenes, generator), labels, scenes)
 
-    def start(self, cells: int) -> CentroidSet:
-        """Return this many public start centroids among its points, for a discovery phase.
-
-        Raises:
-            MissingCentroidsError: The encoder has fewer, or the population has none at all.
-        """
-        raise MissingCentroidsError(f"{self.name}: there are no public start centroids")
-
+    @override
     def held_out(self) -> Recordings:
         """Return labelled recordings that no phone has heard, at most 200 per scene and balanced.
 
@@ -208,16 +140,6 @@ class Population(ABC):
         points = self._held_out_points()
         truth = self._each_scene(len(points) // len(self.labels))
         return Recordings(points, truth, truth)
-
-    def close(self) -> None:  # noqa: B027 - not all leave something
-        """Remove the files that `prepare` left on the disk."""
-
-    def __enter__(self) -> Self:
-        self.prepare()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def _each_scene(self, count: int = HELD_OUT_PER_SCENE) -> NDArray[np.int16]:
         """Return every scene this many times, in order."""

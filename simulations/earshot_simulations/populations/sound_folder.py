@@ -26,17 +26,14 @@ from earshot_simulations.populations.embedded import (
     HEAR,
     POINTS,
     EmbeddedSound,
+    EncoderSource,
     embedded,
     rate_heard,
     starts,
 )
 from earshot_simulations.populations.heterogeneity import Heterogeneity
-from earshot_simulations.populations.population import (
-    HELD_OUT_PER_SCENE,
-    PhoneCrowd,
-    Skipped,
-    Stream,
-)
+from earshot_simulations.populations.interface import Skipped
+from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, PhoneCrowd, Stream
 from earshot_simulations.versions import readable_digest
 from earshot_simulations.workers import in_parallel
 
@@ -70,7 +67,7 @@ class SoundFolder(EmbeddedSound):
         progress: Progress = silent,
         *,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
-        encoder: Path | None = None,
+        encoder: EncoderSource = None,
     ) -> None:
         """List the folder, read as by `open_dataset`; `prepare` decodes and embeds it.
 
@@ -112,8 +109,7 @@ class SoundFolder(EmbeddedSound):
     def _embed_all(self, sound: Path) -> None:
         clips = self._clips()
         tasks = (
-            (clips[first : first + _BATCH], self._encoder_file)
-            for first in range(0, len(clips), _BATCH)
+            (clips[first : first + _BATCH], self._encoder) for first in range(0, len(clips), _BATCH)
         )
         cut: list[tuple[int, list[tuple[str, ...]]]] = []
         with (sound / EMBEDDINGS).open("wb") as file:
@@ -204,7 +200,7 @@ class _EmbeddedClip:
 
 
 def _embed_clips(
-    clips: list[Clip], encoder: Path | None
+    clips: list[Clip], encoder: EncoderSource
 ) -> list[tuple[NDArray[np.float32], list[Skipped]]]:
     """Return embeddings of the usable seconds of each clip, and its skipped parts."""
     rate, found = rate_heard(encoder), []

@@ -14,12 +14,14 @@ from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.progress import Progress, silent
+from earshot_protocol.spectrum import SAMPLE_RATE
 from earshot_simulations.populations import seeds
 from earshot_simulations.populations.embedded import (
     EMBEDDINGS,
     HEAR,
     POINTS,
     EmbeddedSound,
+    EncoderSource,
     embedded,
     rate_heard,
     starts,
@@ -53,7 +55,7 @@ class Soundscapes(EmbeddedSound):
         progress: Progress = silent,
         *,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
-        encoder: Path | None = None,
+        encoder: EncoderSource = None,
     ) -> None:
         """Check the parameters of the `PhoneCrowd` and of `EmbeddedSound`.
 
@@ -76,13 +78,13 @@ class Soundscapes(EmbeddedSound):
         done, total = 0, int(first[-1]) + HELD_OUT_PER_SCENE * len(self.labels)
         # Not a memory map, with which a full disk would kill the process.
         with (sound / EMBEDDINGS).open("wb") as file:
-            tasks = ((self._crowd, phones, self._encoder_file) for phones in _batches(first))
+            tasks = ((self._crowd, phones, self._encoder) for phones in _batches(first))
             for embeddings in in_parallel(_embed_phones, tasks, self._jobs):
                 file.write(embeddings.tobytes())
                 done += len(embeddings)
                 self._progress(HEAR, done, total)
             generator = self._crowd.generator(Stream.HELD_OUT)
-            held_out = _embed_scenes(self._each_scene(), generator, self._encoder_file)
+            held_out = _embed_scenes(self._each_scene(), generator, self._encoder)
             file.write(held_out.tobytes())
         self._progress(HEAR, total, total)
 
@@ -123,7 +125,7 @@ class PooledSoundscapes(EmbeddedSound):
         progress: Progress = silent,
         *,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
-        encoder: Path | None = None,
+        encoder: EncoderSource = None,
     ) -> None:
         """Check the parameters: those of `Soundscapes`, and the distinct seconds of each scene.
 
@@ -142,7 +144,7 @@ class PooledSoundscapes(EmbeddedSound):
     def _embed_all(self, sound: Path) -> None:
         scenes = np.concatenate([self._each_scene(self._pool), self._each_scene()])
         firsts = range(0, len(scenes), _BATCH)
-        tasks = ((scenes[first : first + _BATCH], first, self._encoder_file) for first in firsts)
+        tasks = ((scenes[first : first + _BATCH], first, self._encoder) for first in firsts)
         done = 0
         with (sound / EMBEDDINGS).open("wb") as file:
             for embeddings in in_parallel(_embed_public, tasks, self._jobs):
@@ -183,29 +185,30 @@ def _batches(first: NDArray[np.int64]) -> Iterator[range]:
         start = end
 
 
-def _embed_phones(crowd: PhoneCrowd, phones: range, encoder: Path | None) -> NDArray[np.float32]:
+def _embed_phones(crowd: PhoneCrowd, phones: range, encoder: EncoderSource) -> NDArray[np.float32]:
     scenes = np.concatenate([crowd.heard(phone)[0] for phone in phones])
     return _embed_scenes(scenes, crowd.generator(Stream.SOUND, phones.start), encoder)
 
 
 def _embed_public(
-    scenes: NDArray[np.int16], first: int, encoder: Path | None
+    scenes: NDArray[np.int16], first: int, encoder: EncoderSource
 ) -> NDArray[np.float32]:
     """Embed one batch of public seconds, seeded by the index of the first alone."""
     return _embed_scenes(scenes, seeds.generator(_PUBLIC, Stream.SOUND, first), encoder)
 
 
 def _embed_scenes(
-    scenes: NDArray[np.int16], generator: np.random.Generator, encoder: Path | None
+    scenes: NDArray[np.int16], generator: np.random.Generator, encoder: EncoderSource
 ) -> NDArray[np.float32]:
     """Synthesize and embed one second of each scene."""
     rate = rate_heard(encoder)
+    made = -(-rate // SAMPLE_RATE) * SAMPLE_RATE
     embeddings = []
     for start in range(0, len(scenes), _BATCH):
         part = scenes[start : start + _BATCH]
         sound = np.empty((len(part), rate), dtype=np.float32)
         for scene in np.unique(part):
-            clips = synthesize(SCENES[scene], int(np.sum(part == scene)), generator, rate)
-            sound[part == scene] = [one_second(clip, rate, rate) for clip in clips]
+            clips = synthesize(SCENES[scene], int(np.sum(part == scene)), generator, made)
+            sound[part == scene] = [one_second(clip, made, rate) for clip in clips]
         embeddings.append(embedded(sound, encoder))
     return np.concatenate(embeddings)

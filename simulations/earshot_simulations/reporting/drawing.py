@@ -9,6 +9,7 @@ import textwrap
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ _THEME = (
     "</style>"
 )
 _VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", LINE: "var(--line)", CARD: "var(--card)"}
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
     **dict.fromkeys(("axes.edgecolor", "grid.color", "xtick.color", "ytick.color"), LINE),
     **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
@@ -58,21 +59,40 @@ _STYLE: dict[Any, Any] = {
     # A label such as "$5" is a label, not a formula.
     "text.parse_math": False,
 }
+"""Style of every picture."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG without external references, and its description.
+    """A picture, drawn when it is asked for, and a description of it in words.
 
     Attributes:
-        svg: Markup of the picture.
+        draw: Function that draws on axes.
+        height: Height in inches; pictures of a page are `WIDTH` wide.
         alt: Description for readers who cannot see the picture.
         remark: Note on parts that the picture leaves out; empty if none.
+        square: Whether both axes have one scale.
     """
 
-    svg: str
+    draw: Callable[[Axes], None]
+    height: float
     alt: str
     remark: str = ""
+    square: bool = False
+
+    def on(self, axes: Axes) -> None:
+        """Draw on axes, which are the caller's."""
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            if self.square:
+                axes.set_aspect("equal")
+            self.draw(axes)
+
+    @cached_property
+    def svg(self) -> str:
+        """Markup without outside references, which follows the reader's theme."""
+        return rendered(self)
 
     @property
     def source(self) -> Markup:
@@ -85,22 +105,24 @@ class Picture:
 def picture(
     draw: Callable[[Axes], None], height: float, alt: str, *remarks: str, square: bool = False
 ) -> Picture:
-    """Draw with `draw`, `WIDTH` by `height` inches, and join the remarks that are not empty."""
+    """Return the picture that `draw` draws, and join the remarks that are not empty."""
+    return Picture(draw, height, alt, " ".join(filter(None, remarks)), square)
+
+
+def rendered(picture: Picture) -> str:
+    """Draw a picture as SVG."""
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         # Text stays text: the reader's fonts draw it, not the font that measures it here.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        axes = figure.add_subplot()
-        if square:
-            axes.set_aspect("equal")
-        draw(axes)
+        figure = Figure(figsize=(WIDTH, picture.height), layout="constrained")
+        picture.on(figure.add_subplot())
         file = io.StringIO()
         nobody = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(file, format="svg", transparent=True, dpi=160, metadata=nobody)
-    return Picture(_themed(file.getvalue()), alt, " ".join(filter(None, remarks)))
+    return _themed(file.getvalue())
 
 
 def _themed(svg: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.accounting.accountant import composed_total
 from earshot_simulations.phases.environments import EnvironmentFindings
+from earshot_simulations.phases.own import OF_SETTINGS, Own
 from earshot_simulations.phases.run import NOISELESS
 from earshot_simulations.phases.settings import Settings
 from earshot_simulations.phases.simulation import simulate
@@ -42,16 +44,20 @@ NOTHING: Figures = {
 """Figures of a phase without a result: one unnamed cluster of all recordings."""
 
 
-def simulated(settings: Settings) -> Figures:
+def simulated(settings: Settings, own: Own = OF_SETTINGS) -> Figures:
     """Return the figures of one simulated phase, with its cost.
+
+    Args:
+        settings: Settings of the phase.
+        own: Things of the caller's own that take part.
 
     Raises:
         KeyboardInterrupt: The phase was interrupted; half a phase has no figures.
     """
-    run = simulate(settings)
+    run = simulate(settings, **own.given)
     if run.stopped:
         raise KeyboardInterrupt
-    spent = composed_total(settings.expenses())
+    spent = composed_total(settings.expenses(own))
     epsilons = {
         EPSILONS[unit]: NOISELESS if settings.noiseless else cost.epsilon
         for unit, cost in spent.items()
@@ -79,7 +85,7 @@ def centroid_accuracy(
 
 
 def _scored(found: EnvironmentFindings) -> Figures:
-    if found.global_centroids is None or found.ari_train is None:
+    if found.global_centroids is None or found.ari_test is None:
         return NOTHING
     centroids = found.global_centroids[found.top]
     return {
@@ -87,9 +93,23 @@ def _scored(found: EnvironmentFindings) -> Figures:
         ARI_TEST: found.ari_test,
         NAMES: found.label_accuracy,
         CLEAR_NAMES: found.clear_label_accuracy,
-        CENTROID_NAMES: centroid_accuracy(centroids, found.labels, found.points, found.scenes),
+        CENTROID_NAMES: centroid_accuracy(centroids, found.labels, found.points, found.scenes)
+        if len(found.points)
+        else None,
         CENTROIDS: len(centroids),
     }
 
 
 SIMULATED = Measure("simulated", simulated)
+
+
+def simulated_with(own: Own) -> Measure:
+    """Return the measure of phases with things of the caller's own.
+
+    Raises:
+        InvalidParametersError: One has no key.
+    """
+    if not own.given:
+        return SIMULATED
+    own.check_keys()
+    return Measure(SIMULATED.name, partial(simulated, own=own), own.described())

@@ -17,8 +17,9 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.plain_values import plain_value
 from earshot_protocol.text import decoded
 from earshot_simulations.fields import known
-from earshot_simulations.phases.kept import flat
+from earshot_simulations.phases.kept import flat, refuse_own
 from earshot_simulations.phases.kept import read as read_result
+from earshot_simulations.phases.own import OF_SETTINGS, Own
 from earshot_simulations.phases.run import leaves, plain
 from earshot_simulations.phases.settings import (
     LARGEST_SEED,
@@ -31,7 +32,7 @@ from earshot_simulations.phases.settings import (
     routes_of,
     settings_of,
 )
-from earshot_simulations.sweeps.phase import SIMULATED
+from earshot_simulations.sweeps.phase import simulated_with
 from earshot_simulations.sweeps.sweep import Arm
 
 MOST_RUNS = 100_000
@@ -66,6 +67,7 @@ class SweepPlan:
         base: Changes,
         points: Mapping[str, Iterable[Any]] | Iterable[Changes],
         seeds: int | Iterable[int],
+        own: Own = OF_SETTINGS,
     ) -> SweepPlan:
         """Return the plan of every point of a grid or of a list, each with every seed.
 
@@ -74,16 +76,18 @@ class SweepPlan:
             points: Values of each setting, of which every combination is run; or the points one by
                 one.
             seeds: Number of seeds, from 0 on; or the seeds.
+            own: Things of the caller's own that take part in every run.
 
         Raises:
-            InvalidParametersError: A grid or list has no point, a setting is unknown, unused or
-                cannot be simulated, seeds repeat, or there are more runs than `MOST_RUNS`; the
-                message says which point it is.
+            InvalidParametersError: Something of the caller's own cannot be used, a grid or list has
+                no point, a setting is unknown, unused or cannot be simulated, seeds repeat, or
+                there are more runs than `MOST_RUNS`; the message says which point it is.
         """
         chosen = _seeds(seeds)
         changes = list(_combinations(points) if isinstance(points, Mapping) else _listed(points))
         checks.whole("runs", len(changes) * len(chosen), 1, MOST_RUNS)
-        each = [_settings(base, point) for point in changes]
+        each = [_settings(base, point, own) for point in changes]
+        measure = simulated_with(own)
         _refuse_unused(base, changes, each)
         held = [dict(flat(plain(settings.configuration(), math.inf))) for settings in each]
         touched = dict.fromkeys(name for point in changes for name in point)
@@ -100,7 +104,7 @@ class SweepPlan:
         ]
         _refuse_equal(labels)
         arms = tuple(
-            Arm(label, SIMULATED, tuple(replace(settings, seed=seed) for seed in chosen))
+            Arm(label, measure, tuple(replace(settings, seed=seed) for seed in chosen))
             for label, settings in zip(labels, each, strict=True)
         )
         return cls(varied, arms, chosen)
@@ -175,8 +179,8 @@ def _listed(points: Iterable[Changes]) -> Sequence[Changes]:
     return [{str(name): plain_value(value) for name, value in each.items()} for each in listed]
 
 
-def _settings(base: Changes, point: Changes) -> Settings:
-    """Return the checked settings of one point."""
+def _settings(base: Changes, point: Changes, own: Own) -> Settings:
+    """Return the settings of one point, which can be simulated."""
     told = ", ".join(f"{name}={value}" for name, value in point.items()) or "no change"
     for name in (*base, *point):
         if name in NOT_VARIED:
@@ -186,10 +190,10 @@ def _settings(base: Changes, point: Changes) -> Settings:
             )
     try:
         settings = settings_of(_nested(base, point))
-        settings.check()
+        settings.check(own)
+        return settings.over(own)[0]
     except InvalidParametersError as error:
         raise InvalidParametersError(f"point {told}: {error}") from None
-    return settings
 
 
 def _nested(base: Changes, point: Changes) -> dict[str, Any]:
@@ -264,13 +268,16 @@ def read_settings(file: str | os.PathLike[str]) -> dict[str, Any]:
             folder, with all settings of the run's route except where phones ran.
 
     Raises:
-        InvalidInputError: There is no such file, or it has another format.
+        InvalidInputError: There is no such file, it is neither of these, or its run had code of its
+            caller's own.
         InvalidParametersError: A key or a setting is unknown, or has the wrong type; the message
             names the file.
     """
     file = Path(file)
     if file.is_dir() or file.suffix == ".json":
-        configuration = read_result(file).figures["configuration"]
+        written = read_result(file)
+        refuse_own(written)
+        configuration = written.figures["configuration"]
         others = WHERE | of_others([configuration.get(ROUTE)])
         held = {name: value for name, value in configuration.items() if name not in others}
     else:

@@ -7,12 +7,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from earshot_client.encoder import Encoder
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress, silent
+from earshot_server.discovery.interface import CentroidDiscovery
+from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.engine.states import NO_ROOM
+from earshot_simulations.phases.own import Own
 from earshot_simulations.phases.settings import Settings, entries_of
+from earshot_simulations.populations import Population
 from earshot_simulations.sweeps import table
 from earshot_simulations.sweeps.plan import NOT_VARIED, SweepPlan
 from earshot_simulations.sweeps.rows import FILE, opened
@@ -33,6 +38,10 @@ def sweep(
     seeds: int | Iterable[int] = 5,
     processes: int = 1,
     progress: Progress = silent,
+    population: Population | None = None,
+    clustering: CentroidDiscovery | None = None,
+    attack: Attack | None = None,
+    encoder: Encoder | None = None,
 ) -> SweepTable:
     """Simulate every point with every seed, and write one table and one page of all.
 
@@ -47,6 +56,11 @@ def sweep(
         seeds: Number of seeds, from 0 on; or the seeds.
         processes: Number of runs at a time. The result does not depend on it.
         progress: Callback that receives the number of finished runs.
+        population: Population of one's own of every run, as in `simulate`. This and the following
+            need a `key`, by which finished runs are known.
+        clustering: Clustering of one's own, as in `simulate`.
+        attack: Attack of one's own, as in `simulate`.
+        encoder: Encoder of one's own, as in `simulate`.
 
     Returns:
         All figures, which `table.csv`, `table.parquet` and `sweep.html` in the folder also hold.
@@ -60,9 +74,11 @@ def sweep(
         KeyboardInterrupt: The sweep was interrupted; finished runs are kept.
     """
     base.check_types()
+    own = Own(population, clustering, attack, encoder)
+    own.check_copies(check_processes("processes", processes), own.given)
     entries = entries_of(base)
     shared = {name: entries[name] for name in entries if name not in NOT_VARIED}
-    return done(SweepPlan.of(shared, points, seeds), folder, processes, progress)
+    return done(SweepPlan.of(shared, points, seeds, own), folder, processes, progress)
 
 
 def done(

@@ -8,7 +8,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -17,9 +17,11 @@ from earshot_protocol import distribution
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.processes import check_processes
+from earshot_simulations.phases.own import OWN
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, WHERE, EngineChoice, Settings
 from earshot_simulations.phases.simulation import HEARD
 from earshot_simulations.populations.hearing import Hearings, hearing_once
+from earshot_simulations.populations.vectors import is_vectors
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.workers import in_parallel
 
@@ -34,10 +36,12 @@ class Measure:
     Attributes:
         name: Name in the rows; two measures of the same settings differ in it.
         run: Function of a module, so that other processes can call it.
+        own: Things of the caller's own that it uses: the class and the key of each.
     """
 
     name: str
     run: Callable[[Settings], Figures]
+    own: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,15 @@ class Phase:
         settings = msgspec.to_builtins(asdict(self.settings))
         for where in WHERE:
             del settings[where]
-        if self.settings.data not in (BLOBS, SOUNDSCAPES):
+        if is_vectors(self.settings.data):
+            settings["data"] = _file_digest(Path(self.settings.data))
+        elif self.settings.data not in (BLOBS, SOUNDSCAPES):
             settings["data"] = _folder_digest(Path(self.settings.data))
         if self.settings.encoder not in (None, *SHIPPED_ENCODERS):
             settings["encoder"] = _file_digest(Path(self.settings.encoder or ""))
-        version = distribution.version()
-        return {"version": version, "measure": self.measure.name, "settings": settings}
+        told = {"version": distribution.version(), "measure": self.measure.name}
+        own = {OWN: self.measure.own} if self.measure.own else {}
+        return {**told, "settings": settings, **own}
 
     @functools.cached_property
     def key(self) -> str:

@@ -28,7 +28,7 @@ from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.phases.environments import heard_by_some, score
 from earshot_simulations.phases.settings import Settings
 from earshot_simulations.phases.simulation import open_population
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,
     ARI_TRAIN,
@@ -44,7 +44,7 @@ from earshot_simulations.sweeps.sweep import Measure
 def scored(
     centroids: npt.NDArray[np.float32],
     labels: npt.NDArray[np.int64],
-    population: Population,
+    population: SimulatedPopulation,
     heard: Recordings,
     geometry: Geometry,
 ) -> Figures:
@@ -53,8 +53,8 @@ def scored(
     Args:
         centroids: Centroids, float32 (centroids, dimensions).
         labels: Labels, int64 (centroids,); label i names scene i.
-        population: Population whose held-out recordings count.
-        heard: Recordings of some of its phones.
+        population: SimulatedPopulation whose held-out recordings count.
+        heard: Recordings that some of its phones heard.
         geometry: Geometry of the points.
     """
     sure = (0.0,) * len(centroids)  # names are not tested against noise
@@ -143,7 +143,7 @@ def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
 
 
 def _published(
-    settings: Settings, population: Population, parameters: PhaseParameters, scale: float
+    settings: Settings, population: SimulatedPopulation, parameters: PhaseParameters, scale: float
 ) -> npt.NDArray[np.float32]:
     """Run steps 3 to 6 and return the phones' publications, concatenated."""
     lloyd = LaplaceLloyd(parameters.budget.clustering, parameters.recordings)
@@ -161,7 +161,7 @@ def _published(
 
 
 def _kept(
-    population: Population,
+    population: SimulatedPopulation,
     parameters: PhaseParameters,
     candidates: npt.NDArray[np.float32],
     generator: np.random.Generator,
@@ -180,7 +180,7 @@ def _kept(
 
 
 def _names(
-    population: Population,
+    population: SimulatedPopulation,
     parameters: PhaseParameters,
     centroids: npt.NDArray[np.float32],
     generator: np.random.Generator,

@@ -22,7 +22,7 @@ from earshot_protocol.messages import Wait
 from earshot_protocol.wire import Ending, encode
 from earshot_simulations.benchmarks.api.timed import Timed
 from earshot_simulations.engine.interface import HeardPoints
-from earshot_simulations.populations import Blobs, Population
+from earshot_simulations.populations import Blobs, SimulatedPopulation
 
 RECORDINGS = 20
 ENROL, TASK, ANSWER = "enrol", "task", "answer"
@@ -75,7 +75,7 @@ class Figures(NamedTuple):
     peak_memory: int
 
 
-def population(phones: int, seed: int) -> Population:
+def population(phones: int, seed: int) -> SimulatedPopulation:
     """Return the recordings that the phones have heard."""
     return Blobs(phones, RECORDINGS, _SCENES, 0.5, seed)
 
@@ -96,7 +96,7 @@ def run_phones(address: str, code: str, phones: int, members: list[Member], seed
 class _Phone:
     """One phone, its connection to the server, and the answers left before it vanishes."""
 
-    def __init__(self, address: str, member: Member, crowd: Population) -> None:
+    def __init__(self, address: str, member: Member, crowd: SimulatedPopulation) -> None:
         recordings = crowd.recordings(member.number)
         choices = [crowd.labels[label] if label >= 0 else None for label in recordings.labels]
         key = Ed25519PrivateKey.from_private_bytes(member.key)

@@ -7,8 +7,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from earshot_simulations.adversary.attack import Attack
-from earshot_simulations.populations import Population
+from earshot_simulations.adversary.attack import Attacks
+from earshot_simulations.populations import SimulatedPopulation
 
 
 class HeardByAll(NamedTuple):
@@ -25,8 +25,8 @@ class HeardByAll(NamedTuple):
     starts: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, population: Population, attack: Attack | None = None) -> Self:
-        """Return all recordings of a prepared population, as changed by an attack."""
+    def of(cls, population: SimulatedPopulation, attack: Attacks | None = None) -> Self:
+        """Return what all phones of a prepared population hold, as an attack leaves it."""
         heard = [population.recordings(phone) for phone in range(population.phones)]
         if attack is not None:
             heard = [attack.heard(phone, recordings) for phone, recordings in enumerate(heard)]

@@ -14,7 +14,7 @@ from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.phases.environments import heard_by_some, score
 from earshot_simulations.phases.settings import Settings
 from earshot_simulations.phases.simulation import HEARD, open_population
-from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.sweeps.phase import (
     ARI_TEST,
     ARI_TRAIN,
@@ -43,7 +43,7 @@ _HEARS = (*HEARD, "labelled", "dimensions", "discovery", "jobs", "adversary")
 
 
 class _Heard(NamedTuple):
-    population: Population
+    population: SimulatedPopulation
     by_all: HeardByAll
     sample: Recordings
     held_out: Recordings
