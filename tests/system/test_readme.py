@@ -25,8 +25,13 @@ PAGES = {
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
 }
 README, SIMULATING = PAGES["README.md"], PAGES["docs/simulating.md"]
-ELSEWHERE = {"docs/embedding.md": 1, "docs/research.md": 5, "docs/simulating.md": 4}
-"""Programs that test_embedding_guide.py, test_research_page.py and test_library.py run."""
+ELSEWHERE = {
+    "docs/embedding.md": 1,
+    "docs/estimators.md": 3,
+    "docs/research.md": 5,
+    "docs/simulating.md": 4,
+}
+"""Programs that test_embedding_guide, _estimators, _research_page and _library run."""
 
 
 def anchors(page: str) -> set[str]:

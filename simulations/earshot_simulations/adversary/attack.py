@@ -1,4 +1,4 @@
-"""What corrupted phones do in place of the protocol: one attack, and all of a simulation."""
+"""The behaviour of corrupted phones: one attack, and all attacks of a simulation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Attack(Protocol):
         """
 
     def heard(self, phone: int, recordings: Recordings) -> Recordings:
-        """Return the recordings in a phone's store, given those it heard."""
+        """Return the recordings in a phone's store, given what it heard."""
         del phone
         return recordings
 
@@ -213,7 +213,7 @@ class Attacks:
         return frozenset().union(*(each.phones for each in self.made))
 
     def heard(self, phone: int, recordings: Recordings) -> Recordings:
-        """Return the recordings in a phone's store, given those it heard."""
+        """Return the recordings in a phone's store, given what it heard."""
         for each in self._of(phone):
             dimensions = recordings.points.shape[1]
             with each.asked("heard", phone):
@@ -232,7 +232,7 @@ class Attacks:
         return replace(summation, participant=adding)  # type: ignore[arg-type]
 
     def sent(self, phone: int, answer: Answer) -> bytes:
-        """Return the bytes that a phone sends, given the answer that the protocol asks for."""
+        """Return the bytes that a phone sends, given its honest answer."""
         given: Answer | bytes = answer
         for each in self._of(phone):
             if isinstance(given, bytes):
@@ -311,7 +311,7 @@ class _Adding:
 
 
 def far_place(population: SimulatedPopulation, seed: int) -> npt.NDArray[np.float32]:
-    """Return the random place farthest from everything that is heard, float32 (dimensions,)."""
+    """Return the random place farthest from all held-out recordings, float32 (dimensions,)."""
     from scipy.spatial.distance import cdist
 
     generator = np.random.default_rng([seed, 0xF])

@@ -98,7 +98,7 @@ def measure(
 
 
 def _misnamed(attacks: Attacks, result: NamedCentroids, held_out: Recordings) -> float:
-    """Return the fraction of recordings that get the wrong name that the adversary wants."""
+    """Return the fraction of recordings that get the wrong name intended by the adversary."""
     wanted = np.full(len(held_out.scenes), UNLABELLED)
     if attacks.members.get("swapped_labels"):
         one, other = SWAPPED

@@ -94,7 +94,7 @@ class PlaceScores:
 
     Attributes:
         ari_train: Adjusted Rand index of nearest places against true scenes, on the recordings of
-            phones that took part; None where no scene of theirs is known.
+            a sample of phones; None if none of their scenes is known.
         ari_test: Adjusted Rand index on held-out recordings, which no phone has.
         label_accuracy: Fraction of held-out recordings with the right published label; a recording
             closest to an unnamed place counts as wrong.
@@ -218,7 +218,7 @@ class EnvironmentFindings(PhaseFindings):
 
     @classmethod
     def of(cls, population: SimulatedPopulation, course: Course, seed: int) -> Self:
-        """Return what phones heard, published and voted so far."""
+        """Return the findings of a phase so far, with their scores once it is published."""
         if not course.at:
             nothing = np.empty((0, population.dimensions), np.float32)
             return cls(label_names=population.labels, points=nothing)
@@ -419,17 +419,17 @@ class EnvironmentFindings(PhaseFindings):
 
     @staticmethod
     def goal(success: Success) -> str:
-        """Return what the adversary wanted; of an attack of the caller's own, nothing is known."""
+        """Return the goal of the adversary; that of the caller's own attack is unknown."""
         if success.phones.keys() <= ATTACKS.keys():
             return (
-                "It wanted a place that nobody heard to be published under the first label, or "
+                "It wanted a place that no phone heard to be published under the first label, or "
                 "sound to be named wrongly."
             )
         return "An attack of its own was among those that it made."
 
 
 def heard_by_some(population: SimulatedPopulation, seed: int) -> Recordings:
-    """Return the recordings of some phones whose scenes are known: enough to score and to draw."""
+    """Return recordings with known scenes of up to 200 phones, shuffled, to score and to draw."""
     generator = np.random.default_rng([seed, 0x5])
     some = generator.permutation(population.phones)[:_PICTURED_PHONES]
     sample = [population.recordings(int(phone)) for phone in some]

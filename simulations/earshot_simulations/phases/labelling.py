@@ -174,7 +174,7 @@ class LabelFindings(PhaseFindings):
 
 
 def score(published: Labelled, samples: Recordings, population: SimulatedPopulation) -> LabelScores:
-    """Score the published labels, beside those of phones alone."""
+    """Score the published labels, and those of single phones."""
     labels, truth = np.array(published.labels), samples.scenes
     answered = labels >= 0
     clear = np.array([name is not None for name in published.names])
@@ -241,7 +241,7 @@ class LabellingSettings(VoteOptions, CrowdSettings, PhaseSettings[LabelFindings]
         return asdict(self)
 
     def chosen(self, population: SimulatedPopulation) -> Recordings:
-        """Draw the samples from recordings that no phone has heard, with the truth of each.
+        """Draw the samples, with their true scenes, from recordings that no phone has heard.
 
         Raises:
             InvalidParametersError: There are not enough such recordings.

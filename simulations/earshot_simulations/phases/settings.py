@@ -62,7 +62,7 @@ BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
 NO_NOISE = 1e6
-"""Value of ε of a single step with which its noise vanishes."""
+"""ε of a single step at which its noise vanishes."""
 
 _NAMES: Mapping[str, Collection[str]] = {
     "data": (BLOBS, SOUNDSCAPES),
@@ -219,14 +219,14 @@ class PhaseSettings(ABC, Generic[F]):
             self.taken(name, getattr(self, name))
 
     def check(self, own: Own = OF_SETTINGS) -> None:
-        """Refuse settings that cannot be simulated, before any work.
+        """Check that these settings can be simulated.
 
         Args:
             own: Things of the caller's own that take part.
 
         Raises:
             InvalidParametersError: A setting is wrong, or something of the caller's own cannot be
-                used; the message says which and what is accepted.
+                used; the message states which and what is accepted.
             InvalidInputError: A file of vectors cannot be used.
         """
         self.check_types()
@@ -329,7 +329,7 @@ class PhaseSettings(ABC, Generic[F]):
             )
 
     def check_own(self, own: Own, population: OwnPopulation | None) -> None:
-        """Refuse values of the settings that only this kind has.
+        """Check the settings that only this kind has.
 
         Raises:
             InvalidParametersError: A setting is wrong, as for `check`.
@@ -361,7 +361,7 @@ class PhaseSettings(ABC, Generic[F]):
         return tuple(map(str, refused))
 
     def expenses(self, own: Own = OF_SETTINGS) -> tuple[Expense, ...]:
-        """Return the cost of a phase to a phone, whatever it hears."""
+        """Return the cost of a phase to a phone, which does not depend on what it hears."""
         settings, population = self.over(own)
         return settings.any_parameters(population).plan().expenses()
 
@@ -436,7 +436,7 @@ class PhaseSettings(ABC, Generic[F]):
 
     @abstractmethod
     def found(self, population: SimulatedPopulation, course: Course) -> F:
-        """Return what a phase has found so far, and its scores if it is over."""
+        """Return the findings of a phase so far, with scores if it is over."""
 
     def notes(
         self, population: SimulatedPopulation, success: Success | None, found: F
@@ -570,7 +570,7 @@ class Route(NamedTuple):
         dimensions: Dimensions in which sound is clustered by default.
         agreement: Default policy of phones.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
-        blobs: SimulatedPopulation of generated points.
+        blobs: Population of generated points.
         real_sound: Result on real sound, to compare with figures on synthesized scenes.
     """
 

@@ -89,9 +89,9 @@ def simulate(
         attack: Attack of one's own, besides those of `settings.adversary`.
         encoder: Encoder of one's own for soundscapes or a folder of sound, in place of
             `settings.encoder`.
-        after_step: Callback that receives the record of each step as soon as it is over: every
-            round of every secure sum, and the server's own. Its exception ends the run and reaches
-            the caller; KeyboardInterrupt ends the run as Ctrl-C does, and `simulate` returns.
+        after_step: Callback that receives the record of each step once it is over: every round of
+            every secure sum, and the server's own. Its exceptions are raised to the caller, except
+            KeyboardInterrupt, which ends the run as Ctrl-C does.
 
     Returns:
         Everything that a report needs.

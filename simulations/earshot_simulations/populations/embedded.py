@@ -34,7 +34,7 @@ HEAR = "hear"
 
 
 class EmbeddedSound(DrawnPopulation):
-    """The common part of all populations of sound: embed, project, then answer from the file.
+    """Base of all populations of sound: embed, project, then read points from files.
 
     Files let many processes share the points and bound memory. They are in the system's temporary
     folder (TMPDIR), and are removed by `close` or with the object that made them. Embeddings of
@@ -106,7 +106,7 @@ class EmbeddedSound(DrawnPopulation):
 
     @override
     def start(self, cells: int) -> CentroidSet:
-        """Return the public start centroids that come with the encoder."""
+        """Return the encoder's public start centroids."""
         opened = open_encoder(self._encoder)
         return CentroidSet.of(start_centroids(opened, self.dimensions, cells))
 
@@ -118,7 +118,7 @@ class EmbeddedSound(DrawnPopulation):
             self._folder = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy only reads: it does not inherit the duty to remove the files.
+        # A copy only reads, and must not remove the files.
         own = isinstance(self._encoder, OwnEncoder)
         encoder = None if own else self._encoder
         return {**self.__dict__, "_folder": None, "_progress": None, "_encoder": encoder}

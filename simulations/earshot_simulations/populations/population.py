@@ -40,7 +40,6 @@ class Stream(IntEnum):
 class PhoneCrowd:
     """The scenes and labels of each phone's recordings.
 
-
     Every phone has its own number of recordings, uniform from half to one and a half times
     `recordings` (one phone in a hundred has none), and its own mix of scenes; `heterogeneity` sets
     further differences.

@@ -180,7 +180,7 @@ def _listed(points: Iterable[Changes]) -> Sequence[Changes]:
 
 
 def _settings(base: Changes, point: Changes, own: Own) -> Settings:
-    """Return the settings of one point, which can be simulated."""
+    """Return the checked settings of one point."""
     told = ", ".join(f"{name}={value}" for name, value in point.items()) or "no change"
     for name in (*base, *point):
         if name in NOT_VARIED:
@@ -268,7 +268,7 @@ def read_settings(file: str | os.PathLike[str]) -> dict[str, Any]:
             folder, with all settings of the run's route except where phones ran.
 
     Raises:
-        InvalidInputError: There is no such file, it is neither of these, or its run had code of its
+        InvalidInputError: There is no such file, it has another format, or its run had code of the
             caller's own.
         InvalidParametersError: A key or a setting is unknown, or has the wrong type; the message
             names the file.

@@ -53,8 +53,8 @@ def scored(
     Args:
         centroids: Centroids, float32 (centroids, dimensions).
         labels: Labels, int64 (centroids,); label i names scene i.
-        population: SimulatedPopulation whose held-out recordings count.
-        heard: Recordings that some of its phones heard.
+        population: Population whose held-out recordings count.
+        heard: Recordings of some of its phones.
         geometry: Geometry of the points.
     """
     sure = (0.0,) * len(centroids)  # names are not tested against noise

@@ -26,7 +26,7 @@ class HeardByAll(NamedTuple):
 
     @classmethod
     def of(cls, population: SimulatedPopulation, attack: Attacks | None = None) -> Self:
-        """Return what all phones of a prepared population hold, as an attack leaves it."""
+        """Return all recordings of a prepared population, as changed by attacks."""
         heard = [population.recordings(phone) for phone in range(population.phones)]
         if attack is not None:
             heard = [attack.heard(phone, recordings) for phone, recordings in enumerate(heard)]
