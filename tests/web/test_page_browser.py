@@ -500,7 +500,7 @@ def test_a_group_that_is_too_small_is_refused_until_its_reader_agrees(
             pages.append(other)
         expect(page.locator("body[data-event=refused]")).to_be_visible()
         go(page, "left")
-        expect(page.get_by_text("least_phones")).to_be_visible()
+        expect(page.get_by_text("phones=3; at least 100 is accepted")).to_be_visible()
         go(page, "part")
         page.get_by_label("groups of fewer than 100").check()
         for each in pages:

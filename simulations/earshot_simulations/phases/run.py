@@ -19,7 +19,7 @@ from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.populations.population import Skipped
 from earshot_simulations.reporting.tables import data_frame
-from earshot_simulations.reporting.words import NOTHING, duration, real, whole
+from earshot_simulations.reporting.words import NOTHING, at_delta, duration, whole
 from earshot_simulations.versions import digest
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class Run(Generic[F]):
         configuration: Settings given to the command, one entry per option.
         provenance: Everything else that determines the result; see `PhaseSettings.provenance`.
         population: Description of the phones' recordings.
+        is_known: Whether the encoder was trained on such scenes.
         phones: Number n of phones that took part.
         survivors: Phones that stayed to the end.
         found: Findings of the phase.
@@ -111,6 +112,7 @@ class Run(Generic[F]):
     together: Mapping[Unit, Cost] = field(default_factory=dict)
     steps: tuple[SimulatedStep, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    is_known: bool = False
     notes: tuple[str, ...] = ()
     interrupted: str | None = None
     peak_memory_mb: float = 0.0
@@ -201,8 +203,7 @@ def figures(run: Run[Any]) -> dict[str, str]:
         "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",
         **run.found.figures(),
         **{
-            name: real(costs[unit].epsilon) if run.privacy else NOTHING
-            for name, unit in _COSTS.items()
+            name: at_delta(costs[unit]) if run.privacy else NOTHING for name, unit in _COSTS.items()
         },
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",

@@ -143,6 +143,7 @@ def simulate(
             else together(plan, left),
             steps=tuple(course.steps),
             skipped=population.skipped,
+            is_known=settings.is_known,
             notes=(
                 *filter(None, [population.unheard]),
                 *settings.notes(population, achieved, found),
