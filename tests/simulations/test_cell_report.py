@@ -139,7 +139,7 @@ def test_labels_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
     assert "cells 5 placed, 3 moved; 2 of 3 labels named " in words
     assert "cells alone (ARI) 0.62 " in words
     assert "unknown 12 % " in words
-    assert "ε per recording 1.54 at δ = 10⁻⁶ ε per phone (zero-out) 1.4 at δ = 10⁻⁶ " in words
+    assert "ε per recording, at δ = 10⁻⁶ 1.54 ε per phone (zero-out), at δ = 10⁻⁶ 1.4 " in words
     boundless = text(by_sums(radius=None))
     assert "from all prototypes is unknown" not in boundless
 

@@ -24,7 +24,7 @@ from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import results_differing
 from earshot_simulations.phases.report import render as render_one
 from earshot_simulations.phases.routes_page import FILES_OF_BOTH, headline, render, write_both
-from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, result
+from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, cost_figure, result
 from earshot_simulations.phases.settings import (
     ROUTES,
     SOUNDSCAPES,
@@ -193,6 +193,8 @@ def test_the_page_names_both_promises_with_the_numbers_of_the_runs(runs: Runs) -
         assert spaced(f"Whether one {unit} took part changes the probability") in page
         assert spaced(f"with ε = {epsilon}, except with probability") in page
         assert spaced(f"gives {percent(run.found.label_accuracy or 0)} of new recordings") in page
+        figure, _ = cost_figure(f"ε per {unit}, {name.lower()}", run.together[unit])
+        assert spaced(f"{figure} {epsilon} ") in page
         told = f"ε = {at_delta(run.together[unit])} per {unit}"
         assert spaced(told) in spaced(headline(runs))
     phone = spaced(at_delta(runs[LOCAL].together[Unit.PHONE]))

@@ -450,9 +450,10 @@ def test_a_page_hears_takes_part_and_gets_names_and_forgets(
         assert len(released) == 1
         assert "labels" in released[0]
         assert phase[:8] in released[0]
+        assert "(δ 0.000001)" in released[0]
         go(page, "budget")
         spent = page.locator(".card", has_text="This phone, this year").inner_text()
-        assert "of 8" in spent
+        assert "of 8, at δ 0.0001" in spent
         assert "ε 0 " not in spent
 
         go(page, "forget")

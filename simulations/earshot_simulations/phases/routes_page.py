@@ -13,7 +13,7 @@ from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.phases.options import Discovery
 from earshot_simulations.phases.environments import EnvironmentFindings, Pictured
 from earshot_simulations.phases.report import FILES, REPORT, command_line, write
-from earshot_simulations.phases.run import UNPROTECTED, Run
+from earshot_simulations.phases.run import UNPROTECTED, Run, cost_figure
 from earshot_simulations.phases.settings import ROUTE, ROUTES, Routes
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.pages import page
@@ -130,8 +130,8 @@ def _figures(runs: Runs) -> dict[str, str]:
         pairs[f"right name, {name}"] = optional(run.found.label_accuracy, percent)
         pairs[f"clustering (ARI), {name}"] = optional(run.found.ari_test, "{:.2f}".format)
         for unit in (Unit.RECORDING, Unit.PHONE):
-            cost = costs.get(unit)
-            pairs[f"ε per {unit.value}, {name}"] = NOTHING if cost is None else at_delta(cost)
+            said, epsilon = cost_figure(f"ε per {unit}, {name}", costs.get(unit))
+            pairs[said] = epsilon
     return pairs
 
 

@@ -19,7 +19,7 @@ from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.populations.population import Skipped
 from earshot_simulations.reporting.tables import data_frame
-from earshot_simulations.reporting.words import NOTHING, at_delta, duration, whole
+from earshot_simulations.reporting.words import NOTHING, duration, real, whole
 from earshot_simulations.versions import digest
 
 if TYPE_CHECKING:
@@ -196,15 +196,23 @@ def headline(run: Run[Any]) -> str:
     return outcome
 
 
+def cost_figure(name: str, cost: Cost | None) -> tuple[str, str]:
+    """Return a figure's name with the δ at which its ε holds, and this ε."""
+    if cost is None:
+        return name, NOTHING
+    at = "" if cost.epsilon == math.inf else f", at δ = {real(cost.delta)}"
+    return name + at, real(cost.epsilon)
+
+
 def figures(run: Run[Any]) -> dict[str, str]:
     """Return the figures at the head of a report, formatted, by name."""
     costs = run.together
     return {
         "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",
         **run.found.figures(),
-        **{
-            name: at_delta(costs[unit]) if run.privacy else NOTHING for name, unit in _COSTS.items()
-        },
+        **dict(
+            cost_figure(name, costs[unit] if run.privacy else None) for name, unit in _COSTS.items()
+        ),
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",
     }
