@@ -61,3 +61,8 @@ class RefusedError(RemoteError):
     def __init__(self, message: str, rule: Rule = Rule.PROTOCOL) -> None:
         super().__init__(message)
         self.rule = rule
+
+    @property
+    def reason(self) -> str:
+        """The message without the name of the rule, for pages that people read."""
+        return str(self).removeprefix(f"{self.rule}: ")

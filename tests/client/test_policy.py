@@ -114,8 +114,12 @@ def test_a_phase_is_accepted_at_the_limit_and_refused_beyond(rule: str) -> None:
     limit, at, beyond = CROWD_RULES[rule]
     policy = Policy.per_recording(**{rule: limit})
     check_phase(policy, phase(**at))
-    with pytest.raises(RefusedError, match=f"^{rule}: .* (at least|at most) {limit} is accepted"):
+    match = f"^{rule}: .* (at least|at most) {limit} is accepted"
+    with pytest.raises(RefusedError, match=match) as caught:
         check_phase(policy, phase(**beyond))
+    # For people, without identifiers.
+    assert str(caught.value) == f"{rule}: {caught.value.reason}"
+    assert "_" not in caught.value.reason
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.epsilon.value)

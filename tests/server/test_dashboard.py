@@ -22,6 +22,7 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Matrix
 from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO, Composed, composed_total
@@ -42,7 +43,7 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
+        self.words, self.prose = "", ""
         self._open: list[str] = []
         self.feed(text)
         assert self._open == []
@@ -63,6 +64,8 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.words += data
+        if not {"code", "script"} & set(self._open):
+            self.prose += data
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
@@ -91,6 +94,7 @@ PHASES = {
     "failed": made.too_few(),
     "stopped": made.stopped(),
     "never started": made.never_started(),
+    "refused": msgspec.structs.replace(made.running(), refusals=dict.fromkeys(map(str, Rule), 3)),
 }
 EVERY_PAGE: dict[str, tuple[str, tuple[PhaseRecord, ...]]] = {
     f"{page} {name}": (page.replace("<name>", record.phase.hex()), (record,))
@@ -129,6 +133,11 @@ def test_every_page_is_well_formed(name: str) -> None:
     levels = [int(tag[1]) for tag, _ in shown.elements if re.fullmatch("h[1-6]", tag)]
     # No level is skipped on the way down.
     assert all(after <= before + 1 for before, after in zip([0, *levels], levels, strict=False))
+
+
+@pytest.mark.parametrize("name", EVERY_PAGE)
+def test_no_page_shows_an_identifier_outside_code(name: str) -> None:
+    assert re.findall(r"[^\W_]+_\w+", page(*EVERY_PAGE[name]).prose) == []
 
 
 @pytest.mark.parametrize("name", EVERY_PAGE)
@@ -298,6 +307,8 @@ def test_privacy_is_shown_in_both_units_with_totals() -> None:
     shown = phase_page(record)
     costs = together(record.parameters.plan())
     assert f"Together {said(costs.values())}" in shown.words
+    deltas = [wording.real(costs[unit].delta) for unit in (Unit.RECORDING, Unit.PHONE)]
+    assert f"ε per recording / per phone (zero-out), at δ = {' / '.join(deltas)}" in shown.words
     assert AS_PHONES_DO in shown.values("title")
     assert "Per phone (zero-out), this promises nothing" in shown.words
     assert "Per recording, this promises nothing" not in shown.words

@@ -83,7 +83,7 @@ def test_too_few_phones_begin_no_phase(database: Database, driver: Driver) -> No
     assert found.status == FAILED
     assert isinstance(found.ending, Failed)
     assert "9 phones" in found.ending.reason
-    assert "least_phones=10" in found.ending.reason
+    assert "at least 10 are needed" in found.ending.reason
     assert driver.turn() == 0
 
 

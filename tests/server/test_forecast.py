@@ -223,9 +223,9 @@ def test_refusals_are_those_of_the_crowd_wanted_and_of_the_fewest() -> None:
     assert seen(usual(phones=200), least_phones=100).refusals == ()
     (few,) = seen(usual(phones=200), least_phones=60).refusals
     assert few.rule == "least_phones"
-    assert few.reason.startswith("if no more than 60 phones join, least_phones: phones=60; at")
+    assert few.reason.startswith("if no more than 60 phones join, phones=60; at")
     (always,) = seen(usual(phones=90), least_phones=60).refusals
-    assert always.reason.startswith("least_phones: phones=90; at least 100 is accepted")
+    assert always.reason.startswith("phones=90; at least 100 is accepted")
 
 
 def test_what_clusters_on_each_phone_is_refused_and_operators_are_told_what_to_do() -> None:

@@ -79,7 +79,8 @@ def test_a_phase_that_all_phones_refuse_says_so(server: Server, database: Databa
             assert part.visit(NOON).event is Event.REFUSED
     assert counted(server, phase) == {"least_phones": PHONES}
     shown = server.read(f"/phases/{phase.hex()}").text
-    assert f"All {PHONES} phones refuse this phase: least_phones ({PHONES})" in shown
+    assert f"All {PHONES} phones refuse this phase: too few phones take part ({PHONES})" in shown
+    assert "least_phones" not in shown
     assert "it cannot succeed" in shown
     assert "gather more (--phones, --least-phones)" in shown
     assert "refuse this phase" in server.read("/").text
@@ -188,13 +189,17 @@ def refused(**counts: int) -> PhaseRecord:
     ("record", "said"),
     [
         (made.running(), ""),
-        (refused(encoder=1), "1 phone refuses this phase: encoder (1)"),
+        (refused(encoder=1), "1 phone refuses this phase: the phone has another encoder (1)"),
         (
             refused(encoder=30, sum=10),
-            "40 phones refuse this phase: encoder (30), sum (10)",
+            "40 phones refuse this phase: the phone has another encoder (30); the parameters of a "
+            "secure sum are not those of the phase, or not safe (10)",
         ),
         (refused(encoder=41), "it cannot succeed unless some of them answer nevertheless"),
-        (refused(encoder=200), "All 200 phones refuse this phase: encoder (200)"),
+        (
+            refused(encoder=200),
+            "All 200 phones refuse this phase: the phone has another encoder (200)",
+        ),
     ],
 )
 def test_it_is_said_how_many_refuse_and_whether_the_phase_can_succeed(

@@ -74,7 +74,7 @@ def test_phases_are_one_row_each_with_why_they_failed() -> None:
     found = fetched("/phases.csv")
     assert [row["phase"] for row in found] == [each.phase.hex() for each in made.some_months()]
     failed = [row for row in found if row["status"] == "failed"]
-    assert "37 phones have joined in time; least_phones=120 are needed" in failed[-1]["outcome"]
+    assert "37 phones have joined in time; at least 120 are needed" in failed[-1]["outcome"]
     assert found[0]["finished"] == ""
 
 

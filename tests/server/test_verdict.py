@@ -43,7 +43,7 @@ def test_too_few_phones_are_told_how_many_would_be_enough() -> None:
     said = verdict(discovery(20), [Refusal("least_phones", "phones=20; at least 100")])
     assert said == (
         "20 phones can hardly learn anything here; about 100 would; default phones refuse the "
-        "phase (least_phones)"
+        "phase (too few phones take part)"
     )
     assert verdict(discovery(4)) == "4 phones cannot learn anything here; about 100 would"
 

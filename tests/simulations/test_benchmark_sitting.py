@@ -77,7 +77,7 @@ def test_the_report_says_what_failed_what_is_wrong_and_what_noise_has_to_do_with
         "The noise that protects each phone hides some",
         "11 phones cannot learn anything here",
         "1 pages failed, the first ones: page 3 at café: Timeout",
-        "1 phones refused by least_phones",
+        "1 phones refused: too few phones take part.",
     ):
         assert words in said
     all_right = FIGURES | {"right": FIGURES["places"], "named": FIGURES["places"], "wrong": []}

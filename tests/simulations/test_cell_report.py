@@ -101,7 +101,7 @@ def test_the_headline_counts_clear_names_and_what_sums_cost_together(by_sums: Ma
     assert headline(by_sums()).replace("\u202f", " ") == (
         "92 of 100 phones found 2 environments; 1 label is not clear of the noise; a new recording "
         "gets the right name 97 % of the time (90 % by names clear of the noise); total "
-        "privacy cost ε = 1.54 per recording and ε = 1.4 per phone."
+        "privacy cost ε = 1.54 at δ = 10⁻⁶ per recording and ε = 1.4 at δ = 10⁻⁶ per phone."
     )
     none = by_sums(name_p_values=(1.0, 1.0, 1.0, 1.0))
     assert "no environment was found and named" in headline(none)
@@ -139,7 +139,7 @@ def test_labels_and_cells_stand_in_tables(by_sums: MakeRun) -> None:
     assert "cells 5 placed, 3 moved; 2 of 3 labels named " in words
     assert "cells alone (ARI) 0.62 " in words
     assert "unknown 12 % " in words
-    assert "ε per recording 1.54 ε per phone (zero-out) 1.4 " in words
+    assert "ε per recording, at δ = 10⁻⁶ 1.54 ε per phone (zero-out), at δ = 10⁻⁶ 1.4 " in words
     boundless = text(by_sums(radius=None))
     assert "from all prototypes is unknown" not in boundless
 

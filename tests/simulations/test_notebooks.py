@@ -77,8 +77,8 @@ def test_a_run_is_a_few_lines_with_what_is_asked_first(run: Run) -> None:
         f"heard: {found.ari_train:.2g}",
         f"held out: {found.ari_test:.2g}",
         "right name, held out: ",
-        "ε per recording: ",
-        "ε per phone (zero-out): ",
+        "ε per recording, at δ = 10⁻⁶: ",
+        "ε per phone (zero-out), at δ = 10⁻⁶: ",
         "wall-clock time: ",
     ):
         assert part in text

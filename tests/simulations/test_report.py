@@ -111,8 +111,8 @@ def test_report_is_the_same_every_time(make_run: MakeRun) -> None:
 def test_headline_says_the_outcome(make_run: MakeRun) -> None:
     assert headline(make_run()).replace("\u202f", " ") == (
         "92 of 100 phones found 2 environments; 1 centroid of 3 stayed unnamed; a new recording "
-        "gets the right name 97 % of the time; total privacy cost ε = 2.5 per recording and "
-        "ε = 302 per phone (vacuous)."
+        "gets the right name 97 % of the time; total privacy cost ε = 2.5 at δ = 10⁻⁶ per "
+        "recording and ε = 302 at δ = 3 · 10⁻⁶ per phone (vacuous)."
     )
 
 

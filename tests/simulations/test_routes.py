@@ -18,14 +18,16 @@ from support.command import Earshot
 from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.wording import real
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import results_differing
+from earshot_simulations.phases.report import render as render_one
 from earshot_simulations.phases.routes_page import FILES_OF_BOTH, headline, render, write_both
-from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, result
+from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, cost_figure, result
 from earshot_simulations.phases.settings import (
     ROUTES,
+    SOUNDSCAPES,
     Discovery,
     PolicyChoice,
     Routes,
@@ -33,7 +35,7 @@ from earshot_simulations.phases.settings import (
     SummationChoice,
 )
 from earshot_simulations.phases.simulation import simulate, simulate_routes
-from earshot_simulations.reporting.words import percent
+from earshot_simulations.reporting.words import at_delta, percent
 
 SMALL = Settings(
     phones=24,
@@ -191,10 +193,35 @@ def test_the_page_names_both_promises_with_the_numbers_of_the_runs(runs: Runs) -
         assert spaced(f"Whether one {unit} took part changes the probability") in page
         assert spaced(f"with ε = {epsilon}, except with probability") in page
         assert spaced(f"gives {percent(run.found.label_accuracy or 0)} of new recordings") in page
-        assert f"ε = {spaced(epsilon)} per {unit}" in spaced(headline(runs))
-    phone = spaced(real(runs[LOCAL].together[Unit.PHONE].epsilon))
+        figure, _ = cost_figure(f"ε per {unit}, {name.lower()}", run.together[unit])
+        assert spaced(f"{figure} {epsilon} ") in page
+        told = f"ε = {at_delta(run.together[unit])} per {unit}"
+        assert spaced(told) in spaced(headline(runs))
+    phone = spaced(at_delta(runs[LOCAL].together[Unit.PHONE]))
     assert f"all of them together cost it ε = {phone}. That promises nothing to a phone." in page
     assert "a phone that took part in both would pay for both" in page
+
+
+def test_the_headline_says_where_the_encoder_knows_the_scenes(runs: Runs) -> None:
+    """Points have no encoder; of synthesized scenes the shipped one has met every kind."""
+    assert not any(run.is_known for run in runs.values())
+    assert "trained" not in headline(runs)
+    known = {route: replace(run, is_known=True) for route, run in runs.items()}
+    said = headline(known)
+    assert "two routes on scenes that the encoder was trained on: the learning" in said
+    for run in known.values():
+        assert "a new recording of these scenes, which the encoder knows," in run.found.outcome(run)
+    crowd = Settings(data=SOUNDSCAPES)
+    assert crowd.is_known
+    assert not replace(crowd, encoder="my.tflite").is_known
+    assert not replace(crowd, data="folder").is_known
+
+
+def test_no_page_of_a_run_shows_an_identifier_outside_code(runs: Runs) -> None:
+    for page in (render(runs), *map(render_one, runs.values())):
+        assert "ε of the phase per phone=" in page, "a refusal of default phones"
+        prose = re.sub(r"<(pre|style|code|svg)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+        assert re.findall(r"[^\W_]+_\w+", prose) == []
 
 
 def test_the_columns_are_those_of_the_results(runs: Runs) -> None:
@@ -210,7 +237,7 @@ def test_the_columns_are_those_of_the_results(runs: Runs) -> None:
 
     assert rows["Protected unit"] == ["recording", "phone"]
     for unit, row in (("recording", "ε per recording"), ("phone", "ε per phone (zero-out)")):
-        assert rows[row] == each(lambda it: real(it["privacy"]["together"][unit]["epsilon"]))  # noqa: B023
+        assert rows[row] == each(lambda it: at_delta(Cost(**it["privacy"]["together"][unit])))  # noqa: B023
     assert rows["Right name, held out"] == each(lambda it: percent(it["label_accuracy"]))
     assert rows["Clustering (ARI), held out"] == each(lambda it: f"{it['ari_test']:.2f}")
     assert rows["Phones that stayed"] == each(lambda it: f"{it['survivors']} of {it['phones']}")
@@ -308,7 +335,9 @@ def test_the_summary_has_a_column_for_each_route_with_its_costs(
 ) -> None:
     status, out, _ = earshot(*WORDS, "--out", tmp_path)
     assert status == 0
-    rows = {line[:22].strip(): re.split(r"\s{2,}", line[22:].strip()) for line in out.splitlines()}
+    said, *lines = out.splitlines()
+    assert said.startswith("One crowd of ")
+    rows = {line[:22].strip(): re.split(r"\s{2,}", line[22:].strip()) for line in lines}
     assert rows[""] == ["learning phase", "discovery phase"]
     assert rows["report"] == [str(tmp_path / "report.html")]
     for row, unit in (("ε per recording", "recording"), ("ε per phone", "phone")):
@@ -316,9 +345,7 @@ def test_the_summary_has_a_column_for_each_route_with_its_costs(
             json.loads((tmp_path / route / "result.json").read_text())["privacy"]["together"][unit]
             for route in Routes.BOTH.each
         ]
-        assert rows[row] == [
-            f"{real(cost['epsilon'])} at δ = {real(cost['delta'])}" for cost in spent
-        ]
+        assert rows[row] == [at_delta(Cost(**cost)) for cost in spent]
     assert rows["global centroids"][1] == rows["cells"][0] == "–"
 
 

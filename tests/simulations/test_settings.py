@@ -100,10 +100,11 @@ def test_phones_of_the_local_route_agree_to_what_it_costs_them_and_the_report_sa
     settings = LOCAL
     assert settings.agreement is PolicyChoice.RECORDING
     (refused,) = settings.refusals()
-    assert refused.startswith("largest_phone_epsilon: ε of the phase per phone=")
+    assert str(refused).startswith("largest_phone_epsilon: ε of the phase per phone=")
     note = notes_on(settings)[0]
     assert "This protects single recordings, but not phones" in note
-    assert refused in note
+    assert refused.reason in note
+    assert refused.rule not in note
     settings = dataclasses.replace(settings, policy=PolicyChoice.DEFAULT)
     with pytest.raises(InvalidParametersError, match="--policy default: largest_phone_epsilon"):
         settings.check()
@@ -147,7 +148,7 @@ def _names(budget: Budget) -> tuple[str, ...]:
 )
 def test_one_epsilon_is_told_of_what_a_phase_costs_a_phone(settings: Settings) -> None:
     parameters = settings.any_parameters()
-    refused = " ".join(settings.refusals())
+    refused = " ".join(map(str, settings.refusals()))
     told = re.search(r"largest_phone_epsilon: ε of the phase per phone=(\S+);", refused)
     assert told is not None
     shown = together(parameters.plan())[Unit.PHONE]

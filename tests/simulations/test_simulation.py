@@ -14,7 +14,6 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
-from earshot_server.dashboard import wording
 from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.environments import score
@@ -23,6 +22,7 @@ from earshot_simulations.phases.run import Run, result
 from earshot_simulations.phases.settings import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings
+from earshot_simulations.reporting.words import at_delta
 
 SEED = 9
 """With this one, some phone vanishes in every step."""
@@ -78,11 +78,12 @@ def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(real: Run, idea
 
 
 def test_the_report_tells_one_epsilon_of_a_phone(ideal: Run) -> None:
-    (note,) = (each for each in ideal.notes if "largest_phone_epsilon" in each)
+    (note,) = (each for each in ideal.notes if "ε of the phase" in each)
+    assert "largest_phone_epsilon" not in note
     told = re.search(r"ε of the phase per phone=(\S+);", note)
     assert told is not None
     assert float(told[1]) == pytest.approx(ideal.together[Unit.PHONE].epsilon, rel=1e-9)
-    assert f"ε = {wording.real(ideal.together[Unit.PHONE].epsilon)} per phone" in headline(ideal)
+    assert f"ε = {at_delta(ideal.together[Unit.PHONE])} per phone" in headline(ideal)
 
 
 @pytest.mark.slow

@@ -450,6 +450,8 @@ def test_the_page_has_a_picture_for_every_figure_and_setting(
     values = [score(Settings(epsilon=4.0, seed=seed)) for seed in (0, 1)]
     first = estimate(values, RANGES["ari_test"])
     assert f"blobs: 4: {first}, 8: " in text
+    prose = re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL)
+    assert re.findall(r"[^\W_]+_\w+", prose) == []
     assert not re.search(r'(src|href)="(?!data:|#)', text)
 
 

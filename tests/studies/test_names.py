@@ -74,6 +74,12 @@ def test_every_row_of_the_table_is_in_the_note(
     assert (tmp_path / "names.png").stat().st_size > 10_000
 
 
+def test_the_picture_shows_a_crowd_that_default_phones_join() -> None:
+    crowds = [{"phones": phones, "epsilon": epsilon} for phones, epsilon in names.CROWDS]
+    assert names.drawn_crowd(crowds) == names.drawn_crowd(crowds[1:]) == (1_000, 2.0)
+    assert names.drawn_crowd(crowds[:1]) == (300, 4.0)
+
+
 def test_all_that_spoils_names_is_measured_by_its_size(tmp_path: Path) -> None:
     """Three attacks by three shares of the phones, few labels and wrong ones."""
     assert len(names.TROUBLES) == 2 + 3 * 3

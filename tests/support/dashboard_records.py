@@ -397,7 +397,7 @@ def too_few(number: int = 3) -> PhaseRecord:
 
 def never_started(number: int = 4) -> PhaseRecord:
     finished = NOW - 20 * DAY
-    reason = "37 phones have joined in time; least_phones=120 are needed"
+    reason = "37 phones have joined in time; at least 120 are needed"
     return record(
         number,
         FAILED,

@@ -450,9 +450,10 @@ def test_a_page_hears_takes_part_and_gets_names_and_forgets(
         assert len(released) == 1
         assert "labels" in released[0]
         assert phase[:8] in released[0]
+        assert "(δ 0.000001)" in released[0]
         go(page, "budget")
         spent = page.locator(".card", has_text="This phone, this year").inner_text()
-        assert "of 8" in spent
+        assert "of 8, at δ 0.0001" in spent
         assert "ε 0 " not in spent
 
         go(page, "forget")
@@ -500,7 +501,7 @@ def test_a_group_that_is_too_small_is_refused_until_its_reader_agrees(
             pages.append(other)
         expect(page.locator("body[data-event=refused]")).to_be_visible()
         go(page, "left")
-        expect(page.get_by_text("least_phones")).to_be_visible()
+        expect(page.get_by_text("phones=3; at least 100 is accepted")).to_be_visible()
         go(page, "part")
         page.get_by_label("groups of fewer than 100").check()
         for each in pages:

@@ -241,22 +241,23 @@ async function left(page: Page): Promise<Drawn> {
   const refused = refusal && [
     element("h2", {}, texts.say("left.refused")),
     paragraph(texts.say("left.refused.lead")),
-    element("p", { class: "note", lang: "en" }, refusal),
+    // Without the name of the rule, which is for programs.
+    element("p", { class: "note", lang: "en" }, refusal.replace(/^[a-z_]+: /, "")),
   ];
   const steps = new Map<string, (string | number | null)[]>();
   for (const entry of await line.ask("ledger")) {
-    const { day, phase, step, unit, epsilon } = entry as Record<string, string | number | null>;
+    const { day, phase, step, unit, ...cost } = entry as Record<string, string | number | null>;
     const key = `${phase} ${step}`;
     const row = steps.get(key) ?? [day!, String(phase).slice(0, 8), step!, null, null];
-    row[unit === "recording" ? 3 : 4] = epsilon!;
+    const [epsilon, delta] = [Number(cost.epsilon ?? Infinity), Number(cost.delta)];
+    row[unit === "recording" ? 3 : 4] = texts.say("left.cost", { epsilon, delta });
     steps.set(key, row);
   }
-  const cost = (value: unknown): string => (value === null ? "–" : texts.number(Number(value)));
   const rows = [...steps.values()].map(([day, phase, step, recording, whole]) => [
     texts.say("left.what", { step: String(step), phase: String(phase) }),
     texts.day(day === null ? null : String(day)),
-    cost(recording),
-    cost(whole),
+    String(recording ?? "–"),
+    String(whole ?? "–"),
   ]);
   const heads = ["left.step", "left.day", "left.recording", "left.phone"];
   const link = acceptedLink();
@@ -281,7 +282,7 @@ async function left(page: Page): Promise<Drawn> {
 async function budget(page: Page): Promise<Drawn> {
   const { texts, line } = page;
   const standing = await line.ask("standing");
-  const rows = standing.map(({ span, unit, epsilon, largestEpsilon }, at) => {
+  const rows = standing.map(({ span, unit, epsilon, largestEpsilon, delta }, at) => {
     const isLimited = Number.isFinite(largestEpsilon);
     return element(
       "div",
@@ -295,7 +296,7 @@ async function budget(page: Page): Promise<Drawn> {
             "aria-labelledby": `budget-${at}`,
           })
         : null,
-      paragraph(texts.say("budget.spent", { spent: epsilon, limit: largestEpsilon })),
+      paragraph(texts.say("budget.spent", { spent: epsilon, limit: largestEpsilon, delta })),
     );
   });
   return [

@@ -160,7 +160,7 @@ class Limits:
         if counted_on is not None:  # else no guarantee depends on the crowd
             yield from self._at_most(
                 Rule.LARGEST_NOISE_CROWD,
-                "phones whose noise is counted on (noise_crowd)",
+                "phones whose noise is counted on",
                 counted_on,
             )
             yield from self._at_least(parameters, "corrupted")

@@ -10,7 +10,7 @@ from earshot_server.records import RUNNING, PhaseRecord
 
 
 class Row(NamedTuple):
-    """One rule: its name, what it means and what to do, and how many phones refuse by it."""
+    """One rule: its name for programs, its meaning for people, and how many phones refuse by it."""
 
     rule: str
     meaning: str
@@ -20,13 +20,17 @@ class Row(NamedTuple):
 def rows(refusals: dict[str, int]) -> tuple[Row, ...]:
     """Return each rule by which phones refuse, most frequent first."""
     return tuple(
-        Row(rule, MEANINGS.get(rule, "a rule that this version does not know"), phones)
-        for rule, phones in refusals.items()
+        Row(rule, MEANINGS.get(rule, _UNKNOWN), phones) for rule, phones in refusals.items()
     )
 
 
+def short(rule: str) -> str:
+    """Return the meaning of a rule without advice."""
+    return MEANINGS.get(rule, _UNKNOWN).partition(": ")[0]
+
+
 def summary(record: PhaseRecord) -> str:
-    """Return how many phones refuse a phase, by which rules, and whether it can still succeed.
+    """Return how many phones refuse a phase, for which reasons, and whether it can still succeed.
 
     The text is empty if no phone has refused.
 
@@ -36,10 +40,10 @@ def summary(record: PhaseRecord) -> str:
     refused = sum(record.refusals.values())
     if not refused:
         return ""
-    rules = ", ".join(f"{rule} ({phones})" for rule, phones in record.refusals.items())
+    reasons = "; ".join(f"{short(rule)} ({phones})" for rule, phones in record.refusals.items())
     everybody = refused >= record.joined
     who = f"All {counted(refused, 'phone')}" if everybody else counted(refused, "phone")
-    said = f"{who} refuse{'s' if refused == 1 and not everybody else ''} this phase: {rules}"
+    said = f"{who} refuse{'s' if refused == 1 and not everybody else ''} this phase: {reasons}"
     if record.status == RUNNING and record.joined - refused < record.least_answers:
         said += (
             f"; {counted(record.least_answers, 'answer')} are needed, so it cannot succeed unless "
@@ -49,10 +53,11 @@ def summary(record: PhaseRecord) -> str:
     return said
 
 
+_UNKNOWN = "a rule that this version does not know"
 MEANINGS: dict[str, str] = {
     Rule.LEAST_PHONES: "too few phones take part: gather more (--phones, --least-phones)",
-    Rule.LARGEST_PHONES: "more phones are to take part than the phone accepts (--phones)",
-    Rule.LARGEST_NOISE_CROWD: "the phase relies on the noise of too many phones (noise_crowd)",
+    Rule.LARGEST_PHONES: "more phones take part than the phone accepts: want fewer (--phones)",
+    Rule.LARGEST_NOISE_CROWD: "the phase relies on the noise of too many phones",
     Rule.LARGEST_EPSILON: "ε of the phase is too large: give a smaller --budget",
     Rule.LARGEST_DELTA: "δ of the phase is too large",
     Rule.LARGEST_YEARLY_EPSILON: "what the phone may spend in a year is used up",
@@ -61,7 +66,7 @@ MEANINGS: dict[str, str] = {
     Rule.LARGEST_LIFETIME_DELTA: "what the phone may spend of δ in its life is used up",
     Rule.LARGEST_PHONE_EPSILON: "the phase costs a phone as a whole too much, whatever it costs a "
     "recording: give a smaller --budget, or fewer votes or contacts; on the local route, phones "
-    "have to agree to it (Policy.per_recording)",
+    "have to agree to it (earshot phone --per-recording)",
     Rule.LARGEST_PHONE_DELTA: "δ of the phase is too large for a phone as a whole",
     Rule.LARGEST_YEARLY_PHONE_EPSILON: "what a phone as a whole may spend in a year is used up",
     Rule.LARGEST_YEARLY_PHONE_DELTA: "what a phone as a whole may spend of δ in a year is used up",
@@ -74,8 +79,8 @@ MEANINGS: dict[str, str] = {
     Rule.LEAST_THRESHOLD: "too few shares reveal a secret",
     Rule.LEAST_STATISTICAL_SECURITY: "the secure sum is too weak",
     Rule.LEAST_CORRECTNESS: "the secure sum fails too easily",
-    Rule.ENCODER: "the phone has another encoder (--encoder)",
-    Rule.DIMENSIONS: "more dimensions than an embedding has (--dimensions)",
+    Rule.ENCODER: "the phone has another encoder: name it (--encoder)",
+    Rule.DIMENSIONS: "more dimensions than an embedding has: give fewer (--dimensions)",
     Rule.PARAMETERS: "no phase can run under these parameters",
     Rule.SUM: "the parameters of a secure sum are not those of the phase, or not safe",
     Rule.UNKNOWN_HELPER: "the phone's app does not name this server as a leader, or the helper as "

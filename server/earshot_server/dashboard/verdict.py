@@ -13,6 +13,7 @@ from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.dashboard.refusals import short
 from earshot_server.dashboard.wording import counted, whole
 from earshot_server.phases import sitting
 from earshot_server.phases.forecast import Refusal, expected, outlook
@@ -31,8 +32,8 @@ def verdict(parameters: Parameters, refusals: Iterable[Refusal] = ()) -> str:
         refusals: Reasons why a default phone refuses it.
     """
     said = _sight(parameters)
-    rules = ", ".join(each.rule for each in refusals)
-    return f"{said}; default phones refuse the phase ({rules})" if rules else said
+    reasons = "; ".join(short(each.rule) for each in refusals)
+    return f"{said}; default phones refuse the phase ({reasons})" if reasons else said
 
 
 def _sight(parameters: Parameters) -> str:

@@ -203,7 +203,7 @@ def refusals(asked: StartPhase) -> tuple[Refusal, ...]:
         few = parameters.phones < asked.parameters.phones
         condition = f"if no more than {parameters.phones} phones join, " if few else ""
         for refused in default_refusals(parameters):
-            reason = f"{condition}{refused}"
+            reason = f"{condition}{refused.reason}"
             if refused.rule is Rule.LARGEST_PHONE_EPSILON and _is_local(parameters):
                 reason += PER_RECORDING
             found.setdefault(refused.rule, Refusal(refused.rule.value, reason))

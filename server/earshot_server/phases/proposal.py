@@ -134,7 +134,7 @@ def proposed(
         yearly_phases=_most_phases(parameters, Span.YEAR),
         lifetime_phases=_most_phases(parameters, Span.LIFE),
         refusals=tuple(
-            Refusal(refused.rule.value, str(refused)) for refused in default_refusals(parameters)
+            Refusal(refused.rule.value, refused.reason) for refused in default_refusals(parameters)
         ),
     )
 

@@ -232,7 +232,7 @@ class Driver:
         joined = self._registry.end_gathering(gathering.phase)
         if joined < gathering.least:
             raise InvalidParametersError(
-                f"{joined} phones have joined in time; least_phones={gathering.least} are needed"
+                f"{joined} phones have joined in time; at least {gathering.least} are needed"
             )
         Coordinator.start(
             self._store,

@@ -41,7 +41,7 @@ from earshot_simulations.phases.settings import (
 )
 from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
 from earshot_simulations.populations.vectors import is_vectors
-from earshot_simulations.reporting.words import real
+from earshot_simulations.reporting.words import at_delta
 
 if TYPE_CHECKING:
     from earshot_simulations.phases.kept import Pair
@@ -149,6 +149,7 @@ def simulate(
     for each in asked.values():
         each.check()
 
+    from earshot_simulations.phases.routes_page import headline
     from earshot_simulations.phases.run import result
 
     runs = _run_and_write(asked, out, overwrite)
@@ -156,6 +157,8 @@ def simulate(
     if as_json:
         _print_each(results)
     else:
+        if len(runs) > 1:
+            print(headline(runs))
         _summarize(results, out)
         if settings.data == SOUNDSCAPES and settings.encoder is None:
             unheard = ". ".join(ROUTES[route].real_sound for route in asked)
@@ -364,10 +367,7 @@ def _spent(figures: dict[str, Any]) -> dict[str, str]:
         unit: Cost(math.inf if cost["epsilon"] is None else cost["epsilon"], cost["delta"])
         for unit, cost in ((unit, together[unit]) for unit in LEDGER_UNITS if unit in together)
     }
-    said = {
-        f"ε per {unit}": f"{real(cost.epsilon)} at δ = {real(cost.delta)}"
-        for unit, cost in costs.items()
-    }
+    said = {f"ε per {unit}": at_delta(cost) for unit, cost in costs.items()}
     dearer = dearer_recording(costs)
     return {**said, "why": dearer} if dearer else said
 

@@ -30,7 +30,7 @@ from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.charts import histogram
 from earshot_simulations.reporting.drawing import Picture
-from earshot_simulations.reporting.words import counted, optional, percent, real, whole
+from earshot_simulations.reporting.words import at_delta, counted, optional, percent, whole
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer[Any]]
@@ -386,8 +386,10 @@ class EnvironmentFindings(PhaseFindings):
             clauses.append(unnamed)
         clear = self.clear_part
         if self.label_accuracy is not None:
+            known = " of these scenes, which the encoder knows," if run.is_known else ""
             clauses.append(
-                f"a new recording gets the right name {percent(self.label_accuracy)} of the time"
+                f"a new recording{known} gets the right name {percent(self.label_accuracy)} of "
+                "the time"
                 + (f" ({percent(clear)} by names clear of the noise)" if clear is not None else "")
             )
         if run.noiseless:
@@ -445,7 +447,7 @@ def optional_length(array: Floats | None) -> int | None:
 
 def _in_both_units(costs: Mapping[Unit, Cost]) -> str:
     return " and ".join(
-        f"ε = {real(costs[unit].epsilon)} per {unit.value}"
+        f"ε = {at_delta(costs[unit])} per {unit.value}"
         + (" (vacuous)" if is_vacuous(costs[unit]) else "")
         for unit in (Unit.RECORDING, Unit.PHONE)
     )

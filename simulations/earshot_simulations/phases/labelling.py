@@ -27,7 +27,7 @@ from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.populations.own import OwnPopulation
 from earshot_simulations.reporting.charts import histogram
 from earshot_simulations.reporting.drawing import Picture
-from earshot_simulations.reporting.words import chance, counted, optional, percent, real, whole
+from earshot_simulations.reporting.words import at_delta, chance, counted, optional, percent, whole
 
 _SAMPLES = 0xD
 """Number of the generator, under a seed, that chooses samples."""
@@ -135,7 +135,7 @@ class LabelFindings(PhaseFindings):
             said += f" ({clear} of the samples clear of the noise)"
         return (
             f"{said}; a phone alone labels {percent(scores.alone)} correctly on average; the phase "
-            f"costs ε = {real(run.together[Unit.PHONE].epsilon)} per phone."
+            f"costs ε = {at_delta(run.together[Unit.PHONE])} per phone."
         )
 
     @override

@@ -13,12 +13,13 @@ from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.phases.options import Discovery
 from earshot_simulations.phases.environments import EnvironmentFindings, Pictured
 from earshot_simulations.phases.report import FILES, REPORT, command_line, write
-from earshot_simulations.phases.run import UNPROTECTED, Run
+from earshot_simulations.phases.run import UNPROTECTED, Run, cost_figure
 from earshot_simulations.phases.settings import ROUTE, ROUTES, Routes
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import (
     NOTHING,
+    at_delta,
     byte_size,
     counted,
     duration,
@@ -93,6 +94,7 @@ def render(runs: Runs) -> str:
 def headline(runs: Runs) -> str:
     """Return the result of each route in one sentence."""
     first = next(iter(runs.values()))
+    scenes = " on scenes that the encoder was trained on" if first.is_known else ""
     clauses = []
     for route, run in runs.items():
         shown, accuracy = ROUTES[route].found, run.found.label_accuracy
@@ -103,9 +105,11 @@ def headline(runs: Runs) -> str:
         clauses.append(
             f"the {shown.phase} gives {percent(accuracy)} of new recordings "
             "their right name "
-            + ("without noise" if run.noiseless else f"at {_epsilon(cost)} per {shown.unit.value}")
+            + ("without noise" if run.noiseless else f"with ε = {at_delta(cost)} per {shown.unit}")
         )
-    return f"One crowd of {counted(first.phones, 'phone')}, two routes: {'; '.join(clauses)}."
+    return (
+        f"One crowd of {counted(first.phones, 'phone')}, two routes{scenes}: {'; '.join(clauses)}."
+    )
 
 
 def _endings(runs: Runs) -> list[str]:
@@ -126,9 +130,8 @@ def _figures(runs: Runs) -> dict[str, str]:
         pairs[f"right name, {name}"] = optional(run.found.label_accuracy, percent)
         pairs[f"clustering (ARI), {name}"] = optional(run.found.ari_test, "{:.2f}".format)
         for unit in (Unit.RECORDING, Unit.PHONE):
-            cost = costs.get(unit)
-            shown = NOTHING if cost is None else real(cost.epsilon)
-            pairs[f"ε per {unit.value}, {name}"] = shown
+            said, epsilon = cost_figure(f"ε per {unit}, {name}", costs.get(unit))
+            pairs[said] = epsilon
     return pairs
 
 
@@ -148,7 +151,8 @@ def _promise(run: Run[EnvironmentFindings]) -> tuple[str, list[str]]:
     if unit is Unit.RECORDING:
         words.append(
             "A phone has many recordings: all of them together cost it "
-            f"{_epsilon(costs[Unit.PHONE])}."
+            f"{_epsilon(costs[Unit.PHONE])} at δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
+            f"{real(costs[Unit.PHONE].delta)}."
         )
     else:
         words.append("That covers everything that a phone heard.")
@@ -169,12 +173,8 @@ def _epsilon(cost: Cost) -> str:
 def _compared(runs: Runs) -> list[list[str]]:
     """Return the figures of the routes, each with its name."""
 
-    def cost(unit: Unit, name: str) -> Callable[[Run[EnvironmentFindings]], str]:
-        def written(run: Run[EnvironmentFindings]) -> str:
-            costs = run.together
-            return real(getattr(costs[unit], name)) if unit in costs else NOTHING
-
-        return written
+    def cost(unit: Unit) -> Callable[[Run[EnvironmentFindings]], str]:
+        return lambda run: at_delta(run.together[unit]) if unit in run.together else NOTHING
 
     def traffic(name: str) -> Callable[[Run[EnvironmentFindings]], str]:
         return lambda run: byte_size(sum(each.per_phone(getattr(each, name)) for each in run.steps))
@@ -185,10 +185,9 @@ def _compared(runs: Runs) -> list[list[str]]:
     found = [ROUTES[route].found for route in Routes.BOTH.each]
     rows: dict[str, Callable[[Run[EnvironmentFindings]], str]] = {
         "Protected unit": lambda run: run.found.unit.value,
-        "ε per recording": cost(Unit.RECORDING, "epsilon"),
-        "ε per phone (zero-out)": cost(Unit.PHONE, "epsilon"),
-        "ε per phone, replaced": cost(Unit.REPLACED_PHONE, "epsilon"),
-        "δ per phone": cost(Unit.PHONE, "delta"),
+        "ε per recording": cost(Unit.RECORDING),
+        "ε per phone (zero-out)": cost(Unit.PHONE),
+        "ε per phone, replaced": cost(Unit.REPLACED_PHONE),
         "Policy of the phones": lambda run: str(run.configuration.get("policy")),
         "Phones that stayed": lambda run: f"{whole(run.survivors)} of {whole(run.phones)}",
         **{each.counts.capitalize(): places(each) for each in found},

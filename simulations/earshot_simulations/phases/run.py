@@ -93,6 +93,7 @@ class Run(Generic[F]):
         configuration: Settings given to the command, one entry per option.
         provenance: Everything else that determines the result; see `PhaseSettings.provenance`.
         population: Description of the phones' recordings.
+        is_known: Whether the encoder was trained on such scenes.
         phones: Number n of phones that took part.
         survivors: Phones that stayed to the end.
         found: Findings of the phase.
@@ -123,6 +124,7 @@ class Run(Generic[F]):
     together: Mapping[Unit, Cost] = field(default_factory=dict)
     steps: tuple[SimulatedStep, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    is_known: bool = False
     notes: tuple[str, ...] = ()
     interrupted: str | None = None
     peak_memory_mb: float = 0.0
@@ -224,16 +226,23 @@ def headline(run: Run[Any]) -> str:
     return outcome
 
 
+def cost_figure(name: str, cost: Cost | None) -> tuple[str, str]:
+    """Return a figure's name with the δ at which its ε holds, and this ε."""
+    if cost is None:
+        return name, NOTHING
+    at = "" if cost.epsilon == math.inf else f", at δ = {real(cost.delta)}"
+    return name + at, real(cost.epsilon)
+
+
 def figures(run: Run[Any]) -> dict[str, str]:
     """Return the figures at the head of a report, formatted, by name."""
     costs = run.together
     return {
         "phones stayed": f"{whole(run.survivors)} of {whole(run.phones)}",
         **run.found.figures(),
-        **{
-            name: real(costs[unit].epsilon) if run.privacy else NOTHING
-            for name, unit in _COSTS.items()
-        },
+        **dict(
+            cost_figure(name, costs[unit] if run.privacy else None) for name, unit in _COSTS.items()
+        ),
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",
     }

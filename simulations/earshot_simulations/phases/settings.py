@@ -19,7 +19,7 @@ import numpy as np
 from earshot_client.encoder import Encoder, open_encoder, start_centroids
 from earshot_client.policy import Policy
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
 from earshot_protocol.phases import discovery_budget, learning_budget
@@ -324,8 +324,8 @@ class PhaseSettings(ABC, Generic[F]):
         if refusals:
             raise InvalidParametersError(
                 f"no phone would take part by default, with --policy {self.agreement}: "
-                f"{'; '.join(refusals)} (--policy {PolicyChoice.ANYTHING} simulates phones that "
-                "agree to anything)"
+                f"{'; '.join(map(str, refusals))} (--policy {PolicyChoice.ANYTHING} simulates "
+                "phones that agree to anything)"
             )
 
     def check_own(self, own: Own, population: OwnPopulation | None) -> None:
@@ -354,11 +354,10 @@ class PhaseSettings(ABC, Generic[F]):
         self,
         agreement: PolicyChoice = PolicyChoice.DEFAULT,
         population: OwnPopulation | None = None,
-    ) -> tuple[str, ...]:
+    ) -> tuple[RefusedError, ...]:
         """Return all reasons why a phone with this policy would not take part."""
         today, parameters = datetime.now(UTC).date(), self.any_parameters(population)
-        refused = POLICIES[agreement].refusals_of_phase(parameters, Ledger(), today)
-        return tuple(map(str, refused))
+        return tuple(POLICIES[agreement].refusals_of_phase(parameters, Ledger(), today))
 
     def expenses(self, own: Own = OF_SETTINGS) -> tuple[Expense, ...]:
         """Return the cost of a phase to a phone, which does not depend on what it hears."""
@@ -384,6 +383,10 @@ class PhaseSettings(ABC, Generic[F]):
     def noiseless(self) -> bool:
         """Whether the phase has no noise, and so protects nothing."""
         return False
+
+    def is_known(self, encoder: str) -> bool:
+        """Return whether the encoder of this name was trained on such scenes."""
+        return self.data == SOUNDSCAPES and encoder in SHIPPED_ENCODERS
 
     @property
     def projected(self) -> int:
@@ -821,17 +824,16 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
     ) -> Sequence[str]:
         said = [f"{UNPROTECTED.capitalize()}."] if self.noiseless else []
         own = population if isinstance(population, OwnPopulation) else None
-        refusals = self.refusals(population=own)
+        refusals = "; ".join(refused.reason for refused in self.refusals(population=own))
         if refusals and self.agreement is PolicyChoice.RECORDING:
             said.append(
                 "This protects single recordings, but not phones: their policy does not limit the "
                 f"whole cost to a phone (--policy {PolicyChoice.RECORDING}). A phone with the "
-                f"default policy would not take part: {'; '.join(refusals)}."
+                f"default policy would not take part: {refusals}."
             )
         elif refusals:
             said.append(
-                "No phone with the default policy would take part in this phase: "
-                f"{'; '.join(refusals)}."
+                f"No phone with the default policy would take part in this phase: {refusals}."
             )
         if self.summation is SummationChoice.IDEAL:
             said.append("The secure sum was replaced by plain addition: nothing was protected.")
@@ -841,8 +843,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
                 f"An adversary controlled {success.controlled} phones, but noise and graph allow "
                 f"for at most {success.expected:g}: less was protected than this report says."
             )
-        known = self.encoder in (None, *SHIPPED_ENCODERS) and population.encoder in SHIPPED_ENCODERS
-        if self.data == SOUNDSCAPES and known:
+        if self.is_known(population.encoder):
             said.append(
                 "These scenes are synthesized, and the shipped encoder was trained on such scenes: "
                 "it does better on them than on other sound."

@@ -172,6 +172,7 @@ def simulate(
             else together(plan, left),
             steps=tuple(course.steps),
             skipped=crowd.skipped,
+            is_known=settings.is_known(crowd.encoder),
             notes=(
                 *filter(None, [crowd.unheard]),
                 *own.notes(crowd),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Callable
 from typing import TypeVar
 
+from earshot_protocol.privacy.mechanisms import Cost
 from earshot_server.dashboard import wording
 from earshot_server.dashboard.wording import (
     NOTHING,
@@ -23,6 +25,7 @@ __all__ = [
     "NOTHING",
     "UNKNOWN",
     "UNNAMED",
+    "at_delta",
     "byte_size",
     "chance",
     "counted",
@@ -36,6 +39,12 @@ __all__ = [
 ]
 
 _Value = TypeVar("_Value")
+
+
+def at_delta(cost: Cost) -> str:
+    """Return an ε with the δ at which it holds, such as "2 at δ = 10⁻⁶"; infinity needs none."""
+    at = "" if cost.epsilon == math.inf else f" at δ = {real(cost.delta)}"
+    return real(cost.epsilon) + at
 
 
 def printable(text: str) -> str:

@@ -77,21 +77,25 @@ def render(results: SweepTable) -> str:
     shape = f"{counted(len(plan.arms), 'point')} × {counted(len(plan.seeds), 'seed')}"
     warning = f"{counted(failed, 'run')} failed: their scores count as 0, their names as wrong."
     drawn = [name for name in METRICS if name in results.metrics]
+    varied = list(map(_spelled, plan.varied))
     return page(
         "sweeps/page.html",
         title=f"a sweep of {counted(plan.runs, 'run')}",
         kicker="Earshot · a sweep of simulated phases",
         headline=f"{counted(plan.runs, 'run')}: {shape}"
-        + (f", over {', '.join(plan.varied)}." if plan.varied else ", nothing varies."),
+        + (f", over {', '.join(varied)}." if varied else ", nothing varies."),
         version=distribution.version(),
         warnings=[warning] if failed else [],
         multiples=_by_setting(results),
-        columns=[*(plan.varied or ["point"]), *(f"#{METRICS[name]}" for name in drawn)],
+        columns=[
+            *(varied or ["point"]),
+            *(f"#{METRICS[name]}" for name in drawn),
+        ],
         means=_means(results, drawn),
         intervals=_INTERVALS,
         points=len(plan.arms),
         shared=[
-            *([name, _value(value)] for name, value in plan.shared.items()),
+            *([_spelled(name), _value(value)] for name, value in plan.shared.items()),
             ["seeds", ", ".join(map(str, plan.seeds))],
         ],
     )
@@ -192,7 +196,7 @@ def _small_multiples(results: SweepTable, setting: str, route: str = "") -> _Mul
     every = {name: lines(results, name, setting) for name in metrics}
     drawn = {name: each for name, each in every.items() if _tells(each)}
     averaged = not any(line.name for each in drawn.values() for line in each)
-    others = [name for name in results.plan.varied if name != setting]
+    others = [_spelled(name) for name in results.plan.varied if name != setting]
     words = f"Means over seeds with 95 % intervals. {_INTERVALS}"
     if averaged and others:
         words += f" Each is also a mean over all combinations of {', '.join(others)}."
@@ -200,7 +204,7 @@ def _small_multiples(results: SweepTable, setting: str, route: str = "") -> _Mul
         words = "One seed only: the spread over seeds is unknown."
     if setting == ROUTE:
         words += " The routes protect different units: local a recording, secure-sum a phone."
-    title = f"By {setting}" + (f", {route}" if route else "")
+    title = f"By {_spelled(setting)}" + (f", {route}" if route else "")
     pictures = {METRICS[name]: _picture(each, name, setting) for name, each in drawn.items()}
     return _Multiples(title, words, pictures)
 
@@ -250,7 +254,7 @@ def _picture(drawn: Sequence[PictureLine], metric: str, setting: str) -> Picture
             axes.set_xscale("log")
         axes.set_xticks(list(places.values()), [short(_value(value), 14) for value in values])
         axes.minorticks_off()
-        axes.set_xlabel(setting)
+        axes.set_xlabel(_spelled(setting))
         axes.grid(axis="y", linewidth=0.6)
         axes.axhline(0, color=MUTED, linewidth=0.8)
         if any(line.name for line in drawn):
@@ -262,7 +266,7 @@ def _picture(drawn: Sequence[PictureLine], metric: str, setting: str) -> Picture
         for line in drawn
     )
     height = 2.4 + 0.2 * ((len(drawn) + 1) // 2 if len(drawn) > 1 else 0)
-    return drawing.picture(draw, height, f"{METRICS[metric]} by {setting}. {said}.")
+    return drawing.picture(draw, height, f"{METRICS[metric]} by {_spelled(setting)}. {said}.")
 
 
 def _moved(place: float, aside: float, first: float, last: float, powers: bool) -> float:
@@ -295,7 +299,12 @@ def _order(value: Any) -> tuple[str, Any]:
 
 
 def _last(name: str) -> str:
-    return name.rpartition(".")[2]
+    return _spelled(name.rpartition(".")[2])
+
+
+def _spelled(name: str) -> str:
+    """Return the name of a setting as people write it."""
+    return name.replace("_", " ")
 
 
 def _value(value: Any) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from earshot_client.policy import Policy
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.phases.discovery_budget import DELTA
 from earshot_simulations.adversary.adversary import Adversary
@@ -18,6 +19,7 @@ from earshot_simulations.phases.simulation import open_population
 from earshot_simulations.populations import Heterogeneity
 from earshot_simulations.reporting.panels import panels_for
 from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reporting.words import real
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure
@@ -123,8 +125,9 @@ def names(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 Discovery phases at their usual settings, ε per *phone* (zero-out), at δ = {DELTA:g}. ε = ∞ is the
 same without noise; differences are paired by seed. Other shares of labelled recordings are part of
 the setting, and {_DROPOUT:.0%} of the phones vanish. *Cells alone* is the clustering without any
-label. A *linear probe* is fitted to true labels of whole embeddings without privacy: it is the
-ceiling.
+label. A *linear probe* is fitted to true labels of whole embeddings, without privacy. The picture
+shows the first crowd that default phones join (ε ≤ {Policy.largest_phone_epsilon:g} per phone), or
+else the first.
 
 {setup.describe("half of them labelled")}
 The phones' inputs and the server's work are the product's. Plain addition replaces the secure sum,
@@ -137,45 +140,49 @@ Intervals are Student's, at 95 %, over seeds; "within noise" means that the inte
     return Reproduction(NAME, [each.row() for each in found], lambda path: _draw(found, path), note)
 
 
+def drawn_crowd(crowds: Sequence[Mapping[str, Any]]) -> tuple[int, float]:
+    """Return the phones and the ε of the first crowd that default phones join, or of the first."""
+    joined = [each for each in crowds if each["epsilon"] <= Policy.largest_phone_epsilon]
+    shown = (joined or crowds)[0]
+    return shown["phones"], shown["epsilon"]
+
+
 def _draw(found: Sequence[Measured], path: Path) -> None:
+    """Draw one crowd, by default one that default phones join; bars of a group share their data."""
+    usual = [each for each in found if each.labels["setting"] == AS_IS]
+    probes = [each for each in usual if each.labels["mechanism"] == _PROBE.name]
+    noisy = [each for each in usual if not math.isinf(float(each.labels["epsilon"]))]
+    phones, epsilon = drawn_crowd([each.labels for each in noisy])
+    crowd = [each for each in usual if each not in probes and each.labels["phones"] == phones]
+    with_noise = [each for each in crowd if each in noisy]
+    without = [each for each in crowd if each not in noisy]
+    names_by = [
+        (f"prototypes, ε = {epsilon:g} per phone", "#3182bd", with_noise, None),
+        ("prototypes without noise", "#9ecae1", without, None),
+        ("linear probe, without privacy", "#bdbdbd", probes, None),
+    ]
+    cells = (f"cells alone, ε = {epsilon:g} per phone", "#54a24b", with_noise, CELLS_ALONE)
     data = list(dict.fromkeys(str(each.labels["data"]) for each in found))
-    figure, (panels,) = panels_for(len(data), 1, 4.8, sharey=True)
-    for axis, name in zip(panels, data, strict=True):
-        of_data = [each for each in found if each.labels["data"] == name]
-        crowds = [
-            each
-            for each in of_data
-            if each.labels["setting"] == AS_IS and not math.isinf(float(each.labels["epsilon"]))
-        ]
-        places = range(len(crowds))
-        for shift, metric, colour in (
-            (-0.25, CELLS_ALONE, "#9ecae1"),
-            (0.0, ARI_TEST, "#54a24b"),
-            (0.25, NAMES, "#3182bd"),
-        ):
+    figure, (panels,) = panels_for(2, 1, 4.2, sharey=True)
+    for axis, metric, bars in (
+        (panels[0], NAMES, names_by),
+        (panels[1], ARI_TEST, [cells, *names_by]),
+    ):
+        for place, (label, colour, measured, other) in enumerate(bars):
+            shown = [each.figures[other or metric] for each in measured]
             axis.bar(
-                [place + shift for place in places],
-                [each.figures[metric].mean for each in crowds],
-                0.24,
-                yerr=[each.figures[metric].wide or 0.0 for each in crowds],
+                [data.index(str(each.labels["data"])) + 0.2 * place for each in measured],
+                [each.mean for each in shown],
+                0.19,
+                yerr=[math.nan if each.wide is None else each.wide for each in shown],
                 capsize=3,
                 color=colour,
-                label=_TITLES[metric],
+                label=label,
             )
-        for each in of_data:
-            if each.labels["mechanism"] == _PROBE.name:
-                axis.axhline(
-                    each.figures[NAMES].mean, color="#333333", linestyle=":", label="linear probe"
-                )
-        axis.set_xticks(
-            places,
-            [
-                f"{each.labels['phones']:,} phones\nε = {each.labels['epsilon']:g}"
-                for each in crowds
-            ],
-        )
-        axis.set_title(name)
+        axis.set_xticks([row + 0.1 * (len(bars) - 1) for row in range(len(data))], data)
+        axis.set_title(_TITLES[metric])
         axis.set_ylim(0, 1.02)
+    figure.suptitle(f"{phones:,} phones, sound that no phone heard, δ = {real(DELTA)}")
     handles, labels = panels[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(path, dpi=110)

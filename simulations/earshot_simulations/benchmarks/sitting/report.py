@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from earshot_server.dashboard.refusals import short
+
 _SERVER = {"driver": "driver", "web": "web processes", "postgresql": "PostgreSQL"}
 
 
@@ -64,6 +66,6 @@ def _failures(figures: Mapping[str, Any]) -> list[str]:
     first = f"{len(failed)} pages failed, the first ones: {'; '.join(failed[:3])}."
     return [
         *([first] if failed else []),
-        *(f"{count} phones refused by {rule}." for rule, count in refused.items()),
+        *(f"{count} phones refused: {short(rule)}." for rule, count in refused.items()),
         *(f"The server complained: {line}." for line in figures["server_errors"]),
     ]
