@@ -274,6 +274,7 @@ def test_the_database_has_no_secret_of_a_session(
 CHANGES = {
     "start": ("/start", STARTED | {"do": "start", "once": "x"}),
     "invite": ("/invite", {"uses": "5", "days": "1", "cohort": "", "do": "sign"}),
+    "revoke": ("/invitations/class-7b/revoke", {"now": "yes"}),
     "stop": ("/phases/{}/stop", {"reason": "enough"}),
     "sign out": ("/sign-out", {"now": "yes"}),
 }

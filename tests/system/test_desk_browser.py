@@ -95,6 +95,15 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     check(page, "invited")
     code = page.locator("pre code").inner_text()
     phones = [server.phone(code) for _ in range(3)]
+    server.invitation(uses=5)
+    page.get_by_role("navigation").get_by_role("link", name="Invite phones").click()
+    expect(page.get_by_role("row")).to_have_count(3)
+    check(page, "invitations")
+    page.get_by_role("link", name="Revoke").click()  # of those that are not used up
+    expect(page.get_by_text("0 phones of 5 have enrolled")).to_be_visible()
+    check(page, "revoke")
+    page.get_by_role("button", name="Revoke it").click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text("revoked")
 
     page.get_by_role("navigation").get_by_role("link", name="Start a phase").click()
     check(page, "start")
@@ -139,6 +148,8 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     assert [(each.operator, each.action) for each in entries] == [
         ("operator", "stop phase"),
         ("operator", "start phase"),
+        ("operator", "revoke invitation"),
+        ("operator", "invite"),
         ("operator", "invite"),
     ]
     assert entries[0].detail == "too few phones"

@@ -77,6 +77,12 @@ class _NameConverter(BaseConverter):
     regex = "[a-z][a-z0-9._-]{0,31}"
 
 
+class _InvitationConverter(BaseConverter):
+    """Converter of an invitation's name in a path."""
+
+    regex = "[a-z0-9][a-z0-9._-]{0,31}"
+
+
 class _PhoneConverter(BaseConverter):
     """Converter of a phone's number in a path."""
 
@@ -113,7 +119,7 @@ def create_app(settings: ApiSettings) -> Flask:
     app = bare_app(limits, metrics, settings.proxies)
     PagesOfPhones(settings.phone_origins).install(app)
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
-    app.url_map.converters["phone"] = _PhoneConverter
+    app.url_map.converters |= {"phone": _PhoneConverter, "invitation": _InvitationConverter}
     operators = OperatorAuthentication(credentials, database, limits)
     known, browsers = operators.by_token, Browsers(operators)
     orders = Orders(database, credentials, settings.helper_key)

@@ -1,4 +1,4 @@
-"""Operator's desk: pages on which an operator signs in, starts and stops phases, invites phones.
+"""Operator's desk: pages to sign in, start and stop phases, invite phones, revoke invitations.
 
 Every change is asked for twice: a form leads to a page that says what would come of it, and only
 the button there does it, by the same `Orders` as the API. Nothing is kept between the two: the
@@ -40,6 +40,7 @@ from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
 from earshot_server.phone_links import drawn, link_to
 from earshot_server.records import GATHERING
+from earshot_server.store.invitations import InvitationNameError
 from earshot_server.store.operators import Role
 from earshot_server.store.sessions import HOURS
 
@@ -78,6 +79,7 @@ class OperatorDesk:
         for path, show, act in (
             ("/start", self.start, self.starting),
             ("/invite", self.invite, self.inviting),
+            ("/invitations/<invitation:name>/revoke", self.revoke, self.revoking),
             ("/phases/<phase:phase>/stop", self.stop, self.stopping),
         ):
             desk.get(path, endpoint=show.__name__)(needs(Role.OPERATOR, show))
@@ -211,12 +213,27 @@ class OperatorDesk:
         if form.get("do") == "change":
             return self._invite_form(filled)
         if form.get("do") == "sign":
-            return self._invited(self._orders.invite(wanted))
+            try:
+                return self._invited(self._orders.invite(wanted))
+            except InvitationNameError as error:
+                filled.errors["name"] = str(error)
+                return self._invite_form(filled, 422)
         enrolled = sum(cohort.phones for cohort in self._orders.archive.cohorts())
         until = self._clock() + wanted.days * 86_400.0
         return self._page(
             "invitation.html", filled=filled, wanted=wanted, enrolled=enrolled, until=until
         )
+
+    def revoke(self, name: str) -> Response:
+        """Show an invitation that is to be revoked."""
+        return self._page("revoke.html", invitation=self._orders.invitations.named(name))
+
+    def revoking(self, name: str) -> Response:
+        """Revoke an invitation."""
+        if not has_key(bodies.read_form()):
+            raise ForgedRequestError(_STALE)
+        self._orders.revoke(name)
+        return Response(status=303, headers={"Location": url_for("desk.invite")})
 
     # ------------------------------------------------------------------------------- wall
 
@@ -232,6 +249,7 @@ class OperatorDesk:
                 uses=record.wanted,
                 days=(record.gather_until - now) / 86_400.0,
                 cohort=record.cohorts[0] if record.cohorts else "",
+                name=f"wall-{secrets.token_hex(4)}",
             )
         )
         invited = self._drawn(issued) | {"issued": issued, "only_here": is_asked_here()}
@@ -274,7 +292,10 @@ class OperatorDesk:
         return self._page("start.html", status, fields=fields, filled=filled, by_two=self._by_two)
 
     def _invite_form(self, filled: Filled, status: int = 200) -> Response:
-        return self._page("invite.html", status, fields=forms.INVITE, filled=filled)
+        listed = self._orders.invitations.all()
+        return self._page(
+            "invite.html", status, fields=forms.INVITE, filled=filled, invitations=listed
+        )
 
     def _stop_form(self, phase: bytes, filled: Filled, status: int = 200) -> Response:
         record = self._orders.known(phase)

@@ -13,6 +13,7 @@ from earshot_protocol.api import (
     LARGEST_INVITED,
     LONGEST_GATHERING,
     MESSAGEPACK,
+    InvitationName,
     Invite,
     StartPhase,
     decode_body,
@@ -157,6 +158,12 @@ PACE = Field(
 )
 """Field of a server that has a helper."""
 INVITE = (
+    Field(
+        "name",
+        "Name",
+        "For the list of invitations, such as class-7b: lower-case letters, digits, dots, "
+        "underscores and hyphens. May be left out.",
+    ),
     Field("uses", "Phones", "Phones that may enrol with the code.", "numeric"),
     Field("days", "Days", "Days for which the code is valid.", "decimal"),
     Field("cohort", "Cohort", "Group that these phones belong to. May be left out."),
@@ -265,7 +272,7 @@ def first_start(phones: int, summation: SummationName) -> dict[str, str]:
     }
 
 
-FIRST_INVITE = {"uses": "100", "days": "30", "cohort": ""}
+FIRST_INVITE = {"name": "", "uses": "100", "days": "30", "cohort": ""}
 
 
 def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
@@ -333,9 +340,10 @@ def sits(filled: Filled) -> bool:
 def read_invite(filled: Filled) -> Invite | None:
     """Return the invitation that a form describes; None, with errors noted, if it is invalid."""
     uses, days = filled.take("uses", _whole, 1), filled.take("days", _real, 1.0)
+    name = filled.take("name", _invitation_name, "")
     if filled.errors:
         return None
-    asked = Invite(uses=uses, days=days, cohort=filled.typed("cohort"))
+    asked = Invite(uses=uses, days=days, cohort=filled.typed("cohort"), name=name)
     try:
         return decode_body(encode_body(asked, MESSAGEPACK), MESSAGEPACK, Invite)
     except EarshotError as error:
@@ -357,6 +365,16 @@ def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(written):
         raise _WrongTextError("give a whole number, such as 200")
     return int(written)
+
+
+def _invitation_name(text: str) -> str:
+    try:
+        return msgspec.convert(text, InvitationName)
+    except msgspec.ValidationError as error:
+        raise _WrongTextError(
+            "give at most 32 lower-case letters, digits, dots, underscores and hyphens, a letter "
+            "or digit first"
+        ) from error
 
 
 def _summation(text: str) -> SummationName:

@@ -1,4 +1,4 @@
-"""Orders of operators, by the API or by the dashboard: invite phones, start, begin, stop phases.
+"""Orders of operators, by API or dashboard: invite phones and revoke; start, begin, stop phases.
 
 Each is carried out together with its entry in the audit log, or not at all.
 """
@@ -20,6 +20,7 @@ from earshot_server.phases.forecast import check_possible, refusals
 from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
+from earshot_server.store.invitations import IssuedInvitations
 from earshot_server.store.operators import Accounts
 from earshot_server.store.registry import Registry
 
@@ -36,6 +37,7 @@ class Orders:
 
     def __init__(self, database: Database, credentials: Credentials, helper: str = "") -> None:
         self.archive = Archive(database)
+        self.invitations = IssuedInvitations(database)
         self._database = database
         self._registry = Registry(database)
         self._accounts = Accounts(database)
@@ -44,12 +46,29 @@ class Orders:
         self.two_operators = TwoOperators(leader=leader, helper=helper)
 
     def invite(self, invite: Invite) -> Invitation:
-        """Sign an invitation code."""
-        codes, now = InvitationCodes(self._credentials.invitation_key), time.time()
-        issued = codes.issue(invite, now)
-        named = codes.check(issued.code, b"", now).invitation.hex()
-        self._record("invite", named, f"{invite.uses} uses, {invite.days:g} days")
+        """Sign an invitation code.
+
+        Raises:
+            InvitationNameError: Another invitation has the name.
+        """
+        codes = InvitationCodes(self._credentials.invitation_key)
+        issued = codes.issue(invite, time.time())
+        invitation = codes.check(issued.code, b"", 0.0).invitation  # however soon it expires
+        with self._database.transaction():
+            self.invitations.add(invitation, issued)
+            self._record("invite", issued.name, f"{invite.uses} uses, {invite.days:g} days")
         return issued
+
+    def revoke(self, name: str) -> None:
+        """Revoke an invitation.
+
+        Raises:
+            UnknownInvitationError: No invitation has this name.
+            InvitationOverError: It is revoked, expired or used up already.
+        """
+        with self._database.transaction():
+            self.invitations.revoke(name)
+            self._record("revoke invitation", name)
 
     def start(self, wanted: StartPhase, phase: bytes | None = None) -> bytes:
         """Start a phase: it gathers phones, and the driver does the rest.
