@@ -144,7 +144,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         web = Child("web", serving.log_level, run_web, serving, app, listener)
         # The web server ends first, so that every accepted answer is acknowledged.
         stack.callback(web.end)
-        ready(address.url)
+        ready(address.reachable.url)
         supervise((web, driver), stop, partial(_revive, postgres, stop), errors.last_words)
 
 
