@@ -8,10 +8,12 @@ import io
 import logging
 import re
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 
 import msgspec
 import pytest
+from support import dashboard_records as made
 from support.api_caller import Server, body_of, problem_of
 from support.desk import ACCEPT, OperatorsBrowser
 from support.played_phase import PARAMETERS
@@ -20,20 +22,27 @@ from werkzeug.test import TestResponse
 
 from earshot_protocol.api import AUDIT, OPERATORS, PHASES
 from earshot_protocol.environments import default_hierarchy
-from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.parameters import hierarchy_of
+from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.wire import encode
 from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.api.limits import FAILURES
 from earshot_server.api.views import Audit, NewOperator, OperatorToken, Phases, PhaseView
-from earshot_server.commands.phase.starting import SECURE_SUM, Options, parameters_of
+from earshot_server.commands.phase.starting import SECURE_SUM, STATISTICS, Options, parameters_of
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.wording import sentence
+from earshot_server.phases.places import newest
 from earshot_server.phone_links import drawn
 from earshot_server.processes import logs
 from earshot_server.records import AuditEntry
 from earshot_server.store.database import Database
+from earshot_server.store.interface import PresentStep
 from earshot_server.store.operators import FIRST, Role
+from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_server.store.registry import Registry
 from earshot_server.store.sessions import HOURS
 
 HTTPS = "https://earshot.example"
@@ -756,3 +765,84 @@ def test_a_form_has_a_length(browser: OperatorsBrowser) -> None:
     odd = browser.client.post("/sign-in", data=b"{}", content_type="application/json",
                               headers=browser.origin | {"Accept": ACCEPT})  # fmt: skip
     assert "Content-Type must be application/x-www-form-urlencoded" in page_of(odd, 415)
+
+
+# ------------------------------------------------------------------------------ counting contacts
+
+
+COUNTED = STARTED | {
+    "kind": "statistics",
+    "epsilon": "0.25",
+    "contacts": "6",
+    "since": "2026-03-02",
+    "until": "2026-03-09",
+}
+
+
+def test_a_statistics_phase_is_started_with_what_the_form_says(browser: OperatorsBrowser) -> None:
+    form = browser.get("/start?kind=statistics")
+    assert "Start a phase that counts contacts" in page_of(form)
+    assert {"kind": "statistics", "contacts": "8", "epsilon": "0.25"}.items() <= browser.fields(
+        form
+    ).items()
+    wrong = COUNTED | {"form_key": browser.key(), "do": "look"}
+    for name, text, said in (
+        ("contacts", "many", "whole number"),
+        ("since", "soon", "give a day, such as 2026-03-31"),
+        ("until", "2026-03-01", "window must begin before it ends"),
+        ("epsilon", "0", "must be a positive, finite number"),
+    ):
+        refused = browser.post("/start", wrong | {name: text})
+        assert said in page_of(refused, 422)
+        assert browser.fields(refused)[name] == text
+        assert "Start a phase that counts contacts" in refused.text
+    assert phases(browser.server) == ()
+    response = started(browser, **COUNTED, anyway="yes")
+    assert response.status_code == 303
+    (phase,) = phases(browser.server)
+    wanted = parameters_of(
+        STATISTICS,
+        Options(
+            phones=2000,
+            labels=("home", "street", "office"),
+            statistics=True,
+            contacts=6,
+            since=date(2026, 3, 2),
+            until=date(2026, 3, 9),
+        ),
+    )
+    assert phase.parameters == msgspec.structs.replace(wanted, step_seconds=12 * 3600.0)
+    assert (phase.name, phase.least) == ("Week 12", 1500)
+
+
+def test_a_statistics_phase_counts_by_the_places_of_the_newest_result(
+    browser: OperatorsBrowser, database: Database
+) -> None:
+    ending = made.published_discovery(61, made.NOW).ending
+    assert isinstance(ending, Discovered)
+    registry, store = Registry(database), PostgresPhaseStore(database)
+    registry.gather(ending.phase, PARAMETERS, 3, 4e9)
+    registry.end_gathering(ending.phase)
+    last = PresentStep(0, "published", 4e9, 0, common=encode(ending), over=True)
+    store.create(ending.phase, b"", last, [])
+    named = ending.label_names[0]
+    started(browser, **(COUNTED | {"labels": f"{named}, elsewhere"}), anyway="yes")
+    parameters = phases(browser.server)[0].parameters
+    assert isinstance(parameters, StatisticsParameters)
+    assert parameters.places == newest([ending], hierarchy_of((named, "elsewhere"), ()))
+    assert parameters.places is not None
+
+
+def test_contacts_are_counted_by_two_operators_where_there_is_a_helper(
+    leading: OperatorsBrowser,
+) -> None:
+    form = leading.get("/start?kind=statistics")
+    offered = leading.fields(form)
+    assert (offered["summation"], "pace" in offered) == ("two-operators", False)
+    assert "proposed, as this server has a helper" in page_of(form).lower()
+    verdict = leading.post("/start", offered | {"do": "look"})
+    assert "these two never put their data together" in page_of(verdict)
+    leading.post("/start", leading.fields(verdict) | {"do": "start", "anyway": "yes"})
+    (view,) = phases(leading.server)
+    assert isinstance(view.parameters, StatisticsParameters)
+    assert view.parameters.summation is SummationName.TWO_OPERATORS

@@ -106,6 +106,10 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     expect(page.get_by_role("row").nth(1)).to_contain_text("revoked")
 
     page.get_by_role("navigation").get_by_role("link", name="Start a phase").click()
+    page.get_by_role("link", name="count contacts").click()
+    expect(page.get_by_label("Contacts of a phone")).to_have_value("8")
+    check(page, "start statistics")
+    page.get_by_role("link", name="find environments").click()
     check(page, "start")
     page.get_by_label("Name").fill("Week 12")
     page.get_by_label("Phones", exact=True).fill("2")

@@ -19,7 +19,9 @@ from flask import Blueprint, Response, g, request, url_for
 from markupsafe import Markup
 
 from earshot_protocol.api import Invitation, Invite, StartPhase
+from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api import bodies, forms
 from earshot_server.api.authentication import needs
@@ -38,8 +40,9 @@ from earshot_server.dashboard import prospects, rendering, wall
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
+from earshot_server.phases.places import newest
 from earshot_server.phone_links import drawn, link_to
-from earshot_server.records import GATHERING
+from earshot_server.records import GATHERING, PUBLISHED
 from earshot_server.store.invitations import InvitationNameError
 from earshot_server.store.operators import Role
 from earshot_server.store.sessions import HOURS
@@ -121,20 +124,22 @@ class OperatorDesk:
     # ------------------------------------------------------------------------------ phases
 
     def start(self) -> Response:
-        """Show the form of a phase by the recommended route."""
+        """Show the form of a discovery phase, or of the `kind` asked for."""
         free = sum(cohort.free for cohort in self._orders.archive.cohorts())
         by = SummationName.TWO_OPERATORS if self._by_two else SummationName.BELL
-        return self._start_form(Filled(forms.first_start(free, by)))
+        kind = request.args.get("kind", forms.DISCOVERY)
+        return self._start_form(Filled(forms.first_start(free, by, kind)))
 
     def starting(self) -> Response:
         """Show a phase's forecast, or start it."""
         form = bodies.read_form()
-        filled = Filled(_texts((*forms.START, forms.SUMMATION, forms.PACE), form))
+        own = (forms.KIND, forms.SUMMATION, forms.PACE)
+        filled = Filled(_texts((*forms.START, *forms.COUNTING, *own), form))
         if not has_key(form):
             filled.errors[""] = _STALE
             return self._start_form(filled, 403)
         anyway = form.get("anyway") == "yes"
-        wanted = forms.read_start(filled, anyway)
+        wanted = forms.read_start(filled, anyway, self._places)
         if wanted is None:
             return self._start_form(filled, 422)
         if form.get("do") == "change":
@@ -162,7 +167,7 @@ class OperatorDesk:
             enrolled=enrolled,
             lines=prospects.lines(wanted, seen, self._clock()),
             by_two=self._by_two,
-            proposal=forms.proposal(filled) if self._by_two else "",
+            proposal=forms.proposal(filled, self._places) if self._by_two else "",
             few_reports=prospects.few_reports(wanted),
             first=prospects.gathering_before(wanted, self._orders.archive.phases()),
             once=secrets.token_urlsafe(16),
@@ -288,8 +293,21 @@ class OperatorDesk:
         return self._page("sign-in.html", status, to=to, error=error, hours=HOURS)
 
     def _start_form(self, filled: Filled, status: int = 200) -> Response:
-        fields = forms.with_summation(forms.proposal(filled)) if self._by_two else forms.START
-        return self._page("start.html", status, fields=fields, filled=filled, by_two=self._by_two)
+        proposal = forms.proposal(filled, self._places) if self._by_two else None
+        counts = forms.counts(filled)
+        if counts:
+            fields = forms.counting(proposal)
+        else:
+            fields = forms.START if proposal is None else forms.with_summation(proposal)
+        return self._page(
+            "start.html", status, fields=fields, filled=filled, by_two=self._by_two, counts=counts
+        )
+
+    def _places(self, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
+        """Return the places of the newest phases that found and named any."""
+        over = [each for each in self._orders.archive.phases() if each.status == PUBLISHED]
+        over.sort(key=lambda each: each.finished or 0.0, reverse=True)
+        return newest((each.ending for each in over), hierarchy)
 
     def _invite_form(self, filled: Filled, status: int = 200) -> Response:
         listed = self._orders.invitations.all()

@@ -25,6 +25,11 @@ from earshot_server.phases.labelling import usual_threshold
 # Without `annotations` from the future: the command line reads the types of classes that inherit
 # from these in other modules, where their names are not known.
 
+CONTACTS = 8
+"""Usual most contacts that a phone counts in a statistics phase."""
+CONTACT_EPSILON = 0.25
+"""Usual budget ε of a statistics phase, per contact."""
+
 NO_OPTION = Parameter(parse=False)
 """Marks a field that the command line reads in another form."""
 
