@@ -455,7 +455,10 @@ def test_what_default_phones_refuse_is_started_only_if_the_operator_insists(
 def leading(database: Database, tmp_path: Path) -> OperatorsBrowser:
     """One in which the first operator is signed in at a server that has a helper."""
     credentials = Credentials.load_or_create(tmp_path, leads=True)
-    app = create_app(ApiSettings(database, credentials, helper_key="ab" * 32))
+    settings = ApiSettings(
+        database, credentials, helper="https://helper.example", helper_key="ab" * 32
+    )
+    app = create_app(settings)
     browser = OperatorsBrowser(Server(app, credentials))
     assert browser.sign_in().status_code == 303
     return browser
@@ -831,6 +834,15 @@ def test_a_statistics_phase_counts_by_the_places_of_the_newest_result(
     assert isinstance(parameters, StatisticsParameters)
     assert parameters.places == newest([ending], hierarchy_of((named, "elsewhere"), ()))
     assert parameters.places is not None
+
+
+def test_the_dashboard_says_who_the_two_operators_are(
+    leading: OperatorsBrowser, browser: OperatorsBrowser
+) -> None:
+    shown = page_of(leading.get("/"))
+    assert f"Leader, this server {leading.server.credentials.leader}" in shown
+    assert f"Helper, at https://helper.example {'ab' * 32}" in shown
+    assert "Helper" not in page_of(browser.get("/"))
 
 
 def test_contacts_are_counted_by_two_operators_where_there_is_a_helper(

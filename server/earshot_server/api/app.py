@@ -51,6 +51,7 @@ class ApiSettings:
         phone_origins: Origins of pages that hold phones.
         phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the one
             that the application serves itself, and empty without one.
+        helper: URL of the helper of sums by two operators; empty without one.
         helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
             one.
         data_folder: Folder on whose disk there must be room; None if nothing is kept there.
@@ -67,6 +68,7 @@ class ApiSettings:
     counts: SharedCounts | None = None
     phone_origins: tuple[str, ...] = ()
     phone_page: str = ""
+    helper: str = ""
     helper_key: str = ""
     data_folder: Path | None = None
 
@@ -124,7 +126,7 @@ def create_app(settings: ApiSettings) -> Flask:
     known, browsers = operators.by_token, Browsers(operators)
     orders = Orders(database, credentials, settings.helper_key)
     keys = orders.two_operators
-    watched = dashboard(archive, operators=(keys.leader, keys.helper))
+    watched = dashboard(archive, operators=(keys.leader, keys.helper), helper=settings.helper)
     watched.before_request(browsers.authenticate)
     figures = Blueprint("metrics", __name__)
     figures.before_request(known)
