@@ -285,6 +285,8 @@ CHANGES = {
     "invite": ("/invite", {"uses": "5", "days": "1", "cohort": "", "do": "sign"}),
     "revoke": ("/invitations/class-7b/revoke", {"now": "yes"}),
     "stop": ("/phases/{}/stop", {"reason": "enough"}),
+    "add an operator": ("/operators", {"name": "olga", "role": "admin"}),
+    "rotate a token": ("/operators/operator", {"do": "rotate"}),
     "sign out": ("/sign-out", {"now": "yes"}),
 }
 
@@ -858,3 +860,58 @@ def test_contacts_are_counted_by_two_operators_where_there_is_a_helper(
     (view,) = phases(leading.server)
     assert isinstance(view.parameters, StatisticsParameters)
     assert view.parameters.summation is SummationName.TWO_OPERATORS
+
+
+# -------------------------------------------------------------------------------------- operators
+
+
+def shown_token(shown: TestResponse) -> str:
+    (token,) = re.findall(r"<code>([A-Za-z0-9_-]{43})</code></pre>", shown.text)
+    assert isinstance(token, str)
+    return token
+
+
+def test_an_administrator_manages_operators(browser: OperatorsBrowser) -> None:
+    server, key = browser.server, browser.key("/operators")
+    form = {"name": "olga", "role": "operator", "form_key": key}
+    first = shown_token(browser.post("/operators", form))
+    olga = OperatorsBrowser(server)
+    olga.sign_in(first)
+    assert "Signed in as olga (operator)" in page_of(olga.get("/"))
+    assert 'href="/operators"' not in olga.get("/").text
+    for path in ("/operators", "/operators/olga"):
+        assert "has the role operator; this needs admin" in page_of(olga.get(path), 403)
+    shown = browser.get("/operators")
+    assert re.findall(r'href="/operators/(\w+)"', shown.text) == ["olga"]
+    assert first not in shown.text
+
+    second = shown_token(browser.post("/operators/olga", {"do": "rotate", "form_key": key}))
+    assert olga.get("/").status_code == 303  # to sign in
+    olga.sign_in(second)
+    removed = browser.post("/operators/olga", {"do": "remove", "form_key": key})
+    assert (removed.status_code, removed.location) == (303, "/operators")
+    assert olga.get("/").status_code == 303
+    assert browser.get("/operators/olga").status_code == 404
+    assert browser.post("/operators/olga", {"do": "rotate", "form_key": key}).status_code == 404
+    assert [(each.operator, each.action, each.subject) for each in audit(server)] == [
+        (FIRST, "remove operator", "olga"),
+        (FIRST, "rotate token", "olga"),
+        (FIRST, "add operator", "olga"),
+    ]
+
+
+def test_a_mistaken_operator_is_marked_in_the_form(browser: OperatorsBrowser) -> None:
+    right = {"name": "olga", "role": "viewer", "form_key": browser.key("/operators")}
+    for name, text, said in (
+        ("name", "Olga", "a letter first"),
+        ("name", FIRST, "the server"),
+        ("role", "king", "choose one of these"),
+    ):
+        refused = browser.post("/operators", right | {name: text})
+        assert said in page_of(refused, 422).lower()
+        assert f'id="{name}-mistake"' in refused.text
+    for do in ("rotate", "remove"):  # whose token is in the data folder
+        form = {"do": do, "form_key": right["form_key"]}
+        page_of(browser.post(f"/operators/{FIRST}", form), 409)
+    assert "This token is in the data folder" in page_of(browser.get(f"/operators/{FIRST}"))
+    assert audit(browser.server) == ()

@@ -158,6 +158,15 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     ]
     assert entries[0].detail == "too few phones"
 
+    page.get_by_role("contentinfo").get_by_role("link", name="Operators").click()
+    check(page, "operators")
+    page.get_by_label("Name").fill("olga")
+    page.get_by_role("button", name="Add the operator").click()
+    check(page, "token")
+    page.get_by_role("link", name="All operators").click()
+    page.get_by_role("link", name="olga").click()
+    check(page, "operator")
+
     page.goto(address + "/nothing")
     expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing at this path")
     check(page, "not there")

@@ -134,7 +134,7 @@ def create_app(settings: ApiSettings) -> Flask:
     for blueprint in (
         Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
         OperatorEndpoints(orders).blueprint(known),
-        Administration(database).blueprint(known),
+        Administration(database, orders).blueprint(known),
         public(archive),
         health(database, settings.data_folder),
         figures,

@@ -1,4 +1,4 @@
-"""Operator's desk: pages to sign in, start and stop phases, invite phones, revoke invitations.
+"""Operator's desk: pages to sign in, start and stop phases, invite phones, manage operators.
 
 Every change is asked for twice: a form leads to a page that says what would come of it, and only
 the button there does it, by the same `Orders` as the API. Nothing is kept between the two: the
@@ -42,9 +42,9 @@ from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
 from earshot_server.phases.places import newest
 from earshot_server.phone_links import drawn, link_to
-from earshot_server.records import GATHERING, PUBLISHED
+from earshot_server.records import GATHERING
 from earshot_server.store.invitations import InvitationNameError
-from earshot_server.store.operators import Role
+from earshot_server.store.operators import FIRST, OperatorNameError, Role, UnknownOperatorError
 from earshot_server.store.sessions import HOURS
 
 LARGEST_SIGN_IN = 4096
@@ -87,6 +87,11 @@ class OperatorDesk:
         ):
             desk.get(path, endpoint=show.__name__)(needs(Role.OPERATOR, show))
             desk.post(path, endpoint=act.__name__)(needs(Role.OPERATOR, act))
+        desk.get("/operators")(needs(Role.ADMIN, self.operators))
+        desk.post("/operators", endpoint="adding")(needs(Role.ADMIN, self.adding))
+        one = "/operators/<operator:name>"
+        desk.get(one)(needs(Role.ADMIN, self.operator))
+        desk.post(one, endpoint="changing")(needs(Role.ADMIN, self.changing))
         for path, act in (("wall", self.wall), ("begin", self.beginning)):
             desk.post(f"/phases/<phase:phase>/{path}")(needs(Role.OPERATOR, act))
         return desk
@@ -240,6 +245,46 @@ class OperatorDesk:
         self._orders.revoke(name)
         return Response(status=303, headers={"Location": url_for("desk.invite")})
 
+    # --------------------------------------------------------------------------- operators
+
+    def operators(self) -> Response:
+        """Show the operators, and the form of a new one."""
+        return self._operators_form(Filled(forms.FIRST_OPERATOR))
+
+    def adding(self) -> Response:
+        """Add an operator, and show the token."""
+        form = bodies.read_form()
+        filled = Filled(_texts(forms.OPERATOR, form))
+        if not has_key(form):
+            filled.errors[""] = _STALE
+            return self._operators_form(filled, 403)
+        new = forms.read_operator(filled)
+        if new is None:
+            return self._operators_form(filled, 422)
+        try:
+            return self._page("token.html", issued=self._orders.add_operator(new))
+        except OperatorNameError as error:
+            filled.errors["name"] = str(error)
+            return self._operators_form(filled, 422)
+
+    def operator(self, name: str) -> Response:
+        """Show what can be done with one operator."""
+        known = [each for each in self._orders.accounts.all() if each.name == name]
+        if not known:
+            raise UnknownOperatorError(f"there is no operator '{name}'")
+        return self._page("operator.html", one=known[0], first=FIRST)
+
+    def changing(self, name: str) -> Response:
+        """Give an operator a new token, and show it, or remove the operator."""
+        form = bodies.read_form()
+        if not has_key(form):
+            raise ForgedRequestError(_STALE)
+        if form.get("do") == "rotate":
+            return self._page("token.html", issued=self._orders.rotate(name))
+        if form.get("do") == "remove":
+            self._orders.remove_operator(name)
+        return Response(status=303, headers={"Location": url_for("desk.operators")})
+
     # ------------------------------------------------------------------------------- wall
 
     def wall(self, phase: bytes) -> Response:
@@ -305,14 +350,20 @@ class OperatorDesk:
 
     def _places(self, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
         """Return the places of the newest phases that found and named any."""
-        over = [each for each in self._orders.archive.phases() if each.status == PUBLISHED]
-        over.sort(key=lambda each: each.finished or 0.0, reverse=True)
+        phases = self._orders.archive.phases()
+        over = sorted(phases, key=lambda each: each.finished or 0.0, reverse=True)
         return newest((each.ending for each in over), hierarchy)
 
     def _invite_form(self, filled: Filled, status: int = 200) -> Response:
         listed = self._orders.invitations.all()
         return self._page(
             "invite.html", status, fields=forms.INVITE, filled=filled, invitations=listed
+        )
+
+    def _operators_form(self, filled: Filled, status: int = 200) -> Response:
+        known = self._orders.accounts.all()
+        return self._page(
+            "operators.html", status, fields=forms.OPERATOR, filled=filled, known=known, first=FIRST
         )
 
     def _stop_form(self, phase: bytes, filled: Filled, status: int = 200) -> Response:

@@ -30,6 +30,7 @@ from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
+from earshot_server.api.views import NewOperator
 from earshot_server.dashboard import prospects
 from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import check_possible
@@ -40,6 +41,7 @@ from earshot_server.phases.options import (
     made,
     of_encoder,
 )
+from earshot_server.store.operators import Role
 
 LONGEST_REASON = 200
 Places = Callable[[LabelHierarchy], AgreedPlaces | None]
@@ -199,6 +201,22 @@ INVITE = (
     Field("days", "Days", "Days for which the code is valid.", "decimal"),
     Field("cohort", "Cohort", "Group that these phones belong to. May be left out."),
 )
+OPERATOR = (
+    Field("name", "Name", "For the audit log: lower-case letters, digits, dots, hyphens."),
+    Field(
+        "role",
+        "Role",
+        choices=(
+            FieldChoice(Role.VIEWER.value, "Viewer", "Reads dashboard, phases and metrics."),
+            FieldChoice(
+                Role.OPERATOR.value, "Operator", "Also invites phones, starts and stops phases."
+            ),
+            FieldChoice(
+                Role.ADMIN.value, "Administrator", "Also manages operators and erases phones."
+            ),
+        ),
+    ),
+)
 STOP = (
     Field(
         "reason",
@@ -334,6 +352,7 @@ def first_start(phones: int, summation: SummationName, kind: str = DISCOVERY) ->
     }
 
 
+FIRST_OPERATOR = {"name": "", "role": Role.VIEWER.value}
 FIRST_INVITE = {"name": "", "uses": "100", "days": "30", "cohort": ""}
 
 
@@ -426,6 +445,21 @@ def read_invite(filled: Filled) -> Invite | None:
         return decode_body(encode_body(asked, MESSAGEPACK), MESSAGEPACK, Invite)
     except EarshotError as error:
         filled.refuse(error)
+        return None
+
+
+def read_operator(filled: Filled) -> NewOperator | None:
+    """Return the operator that a form describes; None, with errors noted, if it is invalid."""
+    if filled.typed("role") not in [role.value for role in Role]:
+        filled.errors["role"] = "choose one of these"
+        return None
+    given = {each: filled.typed(each) for each in ("name", "role")}
+    try:
+        return msgspec.convert(given, NewOperator)
+    except msgspec.ValidationError:
+        filled.errors["name"] = (
+            "give 1 to 32 lower-case letters, digits, dots, underscores and hyphens, a letter first"
+        )
         return None
 
 

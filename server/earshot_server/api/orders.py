@@ -13,7 +13,7 @@ from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageErr
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api.authentication import present_operator
 from earshot_server.api.problems import UnknownPhaseError
-from earshot_server.api.views import PhaseView, Stopped, TwoOperators
+from earshot_server.api.views import NewOperator, OperatorToken, PhaseView, Stopped, TwoOperators
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.forecast import check_possible, refusals
@@ -40,7 +40,7 @@ class Orders:
         self.invitations = IssuedInvitations(database)
         self._database = database
         self._registry = Registry(database)
-        self._accounts = Accounts(database)
+        self.accounts = Accounts(database)
         self._credentials = credentials
         leader = credentials.leader if helper else ""
         self.two_operators = TwoOperators(leader=leader, helper=helper)
@@ -69,6 +69,40 @@ class Orders:
         with self._database.transaction():
             self.invitations.revoke(name)
             self._record("revoke invitation", name)
+
+    def add_operator(self, new: NewOperator) -> OperatorToken:
+        """Add an operator, and return the token, which is kept nowhere.
+
+        Raises:
+            OperatorNameError: The name is taken.
+        """
+        with self._database.transaction():
+            token = self.accounts.add(new.name, new.role)
+            self._record("add operator", new.name, new.role.value)
+        return OperatorToken(name=new.name, token=token)
+
+    def remove_operator(self, name: str) -> None:
+        """Remove an operator, whose token is void from now on.
+
+        Raises:
+            UnknownOperatorError: There is no such operator.
+            OperatorNameError: The operator is the one whose token is in the data folder.
+        """
+        with self._database.transaction():
+            self.accounts.remove(name)
+            self._record("remove operator", name)
+
+    def rotate(self, name: str) -> OperatorToken:
+        """Give an operator a new token in place of the old one.
+
+        Raises:
+            UnknownOperatorError: There is no such operator.
+            OperatorNameError: The operator is the one whose token is in the data folder.
+        """
+        with self._database.transaction():
+            token = self.accounts.rotate(name)
+            self._record("rotate token", name)
+        return OperatorToken(name=name, token=token)
 
     def start(self, wanted: StartPhase, phase: bytes | None = None) -> bytes:
         """Start a phase: it gathers phones, and the driver does the rest.
@@ -188,4 +222,4 @@ class Orders:
         return record
 
     def _record(self, action: str, subject: str, detail: str = "") -> None:
-        self._accounts.record(present_operator().name, action, subject, detail)
+        self.accounts.record(present_operator().name, action, subject, detail)
