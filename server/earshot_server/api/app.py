@@ -49,8 +49,8 @@ class ApiSettings:
         proxies: Number of reverse proxies before the server, each adding to X-Forwarded-For.
         counts: Counts of requests that several workers share; None for a single process.
         phone_origins: Origins of pages that hold phones.
-        phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the one
-            that the application serves itself, and empty without one.
+        phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the
+            application's own page; empty without one.
         helper: URL of the helper of sums by two operators; empty without one.
         helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
             one.

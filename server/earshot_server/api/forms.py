@@ -308,14 +308,13 @@ def with_summation(proposal: str) -> tuple[Field, ...]:
 
 
 def proposal(filled: Filled, places: Places) -> str:
-    """Say which summation is proposed for the phase of a form, and why.
+    """Return the summation that is proposed for the phase of a form, and why, as a sentence.
+
+    Empty if the form is invalid, or for a sitting, which has no choice.
 
     Args:
         filled: Form of the phase.
         places: Places by which unlabelled contacts count.
-
-    Returns:
-        The reason; empty if the form is wrong, or for a sitting, which has no choice.
     """
     phases = [
         read_start(Filled({**filled.texts, SUMMATION.name: name}), True, places)
@@ -329,8 +328,8 @@ def first_start(phones: int, summation: SummationName, kind: str = DISCOVERY) ->
     """Return the texts of a form for the recommended phase of a kind.
 
     Args:
-        phones: Enrolled phones that are in no phase.
-        summation: Summation that is proposed.
+        phones: Number of enrolled phones that are in no phase.
+        summation: Proposed summation.
         kind: Kind of phase: `DISCOVERY` or `STATISTICS`.
     """
     epsilon = CONTACT_EPSILON if kind == STATISTICS else discovery_budget.EPSILON
@@ -357,7 +356,7 @@ FIRST_INVITE = {"name": "", "uses": "100", "days": "30", "cohort": ""}
 
 
 def read_start(filled: Filled, anyway: bool, places: Places) -> StartPhase | None:
-    """Return the phase that a form describes; None, with errors noted, if it is invalid.
+    """Return the phase that a form describes; None, with errors recorded, if it is invalid.
 
     Args:
         filled: Form of the phase.

@@ -124,7 +124,7 @@ def _show(new: OperatorToken, as_json: bool) -> None:
         return
     print(new.token)
     print(
-        f"This is the token of {new.name}, shown this once: sign in with it in a browser, or give "
+        f"This is the token of {new.name}, shown only once: sign in with it in a browser, or give "
         f"it to commands in {TOKEN_VARIABLE}.",
         file=sys.stderr,
     )

@@ -151,9 +151,9 @@ class Registry:
         *,
         listed: bool = False,
     ) -> int:
-        """Enrol a phone under its Ed25519 key, and number it; the same key is the same phone.
+        """Enrol a phone under its Ed25519 key, and return its number.
 
-        The phone stays in the cohort with which it first enrolled.
+        The same key is the same phone, which stays in the cohort with which it first enrolled.
 
         Args:
             public_key: Key of the phone, 32 bytes.

@@ -14,7 +14,7 @@ from earshot_server.phases.places import agreed
 from earshot_server.records import PUBLISHED
 
 NOTHING = "none"
-"""Word that stands for no phase: labels alone count."""
+"""Value of `--places-of` for no phase: only labelled contacts are counted."""
 
 
 def of_phase(phase: str, ending: Ending | None, hierarchy: LabelHierarchy) -> AgreedPlaces:
