@@ -224,4 +224,10 @@ else
     became=${account:+setpriv --reuid=$account --regid=$account --init-groups }
     say "start it with:  $became$prefix/bin/earshot serve --data $data"
 fi
-say "then sign in at http://127.0.0.1:8000 with the token in $data/operator.token"
+# Where the last start listened; at first, the default.
+url=$(as_service "$prefix/venv/bin/python" -c '
+import pathlib, sys
+from earshot_server.processes.address import remembered
+print(remembered(pathlib.Path(sys.argv[1])).reachable.url)
+' "$data")
+say "then sign in at $url with the token in $data/operator.token"

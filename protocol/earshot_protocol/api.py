@@ -60,6 +60,8 @@ _COHORT = "[a-z0-9][a-z0-9-]{0,31}"
 CohortName = Annotated[str, Meta(pattern=rf"^{_COHORT}$(?!\n)")]
 """Name of the group of phones that enrolled with invitations for it: a region, a pilot."""
 OptionalCohort = Annotated[str, Meta(pattern=rf"^({_COHORT})?$(?!\n)")]
+InvitationName = Annotated[str, Meta(pattern=r"^([a-z0-9][a-z0-9._-]{0,31})?$(?!\n)")]
+"""Operator's name for an invitation, unique."""
 PhaseName = Annotated[str, Meta(max_length=64)]
 """Operator's name for a phase, not unique; `StartPhase.check_name` restricts it further."""
 
@@ -120,6 +122,9 @@ class Invite(_Body, frozen=True, kw_only=True):
     """Days for which the code is valid."""
     cohort: OptionalCohort = ""
     """Cohort of the phones that enrol with the code; empty for none."""
+    name: InvitationName = ""
+    """Name under which the invitation is listed and revoked; empty for one that the server makes:
+    lower-case letters, digits, dots, underscores and hyphens, a letter or digit first."""
 
 
 class Invitation(_Body, frozen=True, kw_only=True):
@@ -130,6 +135,8 @@ class Invitation(_Body, frozen=True, kw_only=True):
     expires: float
     """End of validity, in seconds since 1970."""
     cohort: OptionalCohort = ""
+    name: InvitationName
+    """Name under which the invitation is listed and revoked."""
 
 
 class StartPhase(_Body, frozen=True, kw_only=True):

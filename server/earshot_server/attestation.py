@@ -35,7 +35,7 @@ _PURPOSE = b"earshot invitation\x00"
 
 
 class InvitationError(RemoteError):
-    """The invitation, or another attestation, is forged, damaged or expired."""
+    """The invitation, or another attestation, is forged, damaged, expired, revoked or unknown."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,13 @@ class Admission:
         invitation: Identifier of the attestation, 16 bytes, the same for all phones that it admits.
         uses: Most phones that the attestation admits.
         cohort: Cohort of the admitted phones; empty for none.
+        listed: Whether the attestation must be listed, and not revoked, as invitation codes are.
     """
 
     invitation: bytes
     uses: int
     cohort: str = ""
+    listed: bool = False
 
 
 class Attestation(Protocol):
@@ -83,12 +85,17 @@ class InvitationCodes(Attestation):
         self._verifier = key.public_key()
 
     def issue(self, invite: Invite, now: float) -> Invitation:
-        """Sign a new code; it is not stored before its first use."""
+        """Sign a new code, with the name asked for or else one of its own."""
         expires = int(now + invite.days * 86_400.0)
-        body = _CODE.pack(os.urandom(16), invite.uses, expires) + invite.cohort.encode("ascii")
+        invitation = os.urandom(16)
+        body = _CODE.pack(invitation, invite.uses, expires) + invite.cohort.encode("ascii")
         code = base64.urlsafe_b64encode(body + self._key.sign(_PURPOSE + body))
         return Invitation(
-            code=code.decode(), uses=invite.uses, expires=float(expires), cohort=invite.cohort
+            code=code.decode(),
+            uses=invite.uses,
+            expires=float(expires),
+            cohort=invite.cohort,
+            name=invite.name or invitation.hex()[:12],
         )
 
     @override
@@ -103,4 +110,4 @@ class InvitationCodes(Attestation):
             raise InvitationError("not an invitation code of this server") from error
         if now >= expires:
             raise InvitationError("this invitation has expired: ask for a new one")
-        return Admission(invitation, uses, cohort)
+        return Admission(invitation, uses, cohort, listed=True)

@@ -38,6 +38,7 @@ from earshot_protocol.text import bare, one_line
 from earshot_server.api.views import (
     Audit,
     Cohorts,
+    Invitations,
     NewOperator,
     Operators,
     OperatorToken,
@@ -52,7 +53,7 @@ from earshot_server.api.views import (
     TwoOperators,
 )
 from earshot_server.credentials import TOKEN, TOKEN_FILE
-from earshot_server.records import AuditEntry, CohortRecord
+from earshot_server.records import AuditEntry, CohortRecord, InvitationRecord
 
 TOKEN_VARIABLE = "EARSHOT_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
 _TIMEOUT = 60.0
@@ -101,6 +102,14 @@ class OperatorClient:
     def invite(self, invite: Invite) -> Invitation:
         """Return a new code with which phones may enrol."""
         return self._call(INVITATIONS, Invitation, invite)
+
+    def invitations(self) -> tuple[InvitationRecord, ...]:
+        """Return the newest invitations, newest first."""
+        return self._call(INVITATIONS, Invitations).invitations
+
+    def revoke(self, name: str) -> None:
+        """Revoke an invitation."""
+        self._send(f"{INVITATIONS}/{parse.quote(name, safe='')}", method="DELETE")
 
     def start(self, start: StartPhase) -> str:
         """Start a phase; return its identifier, in hexadecimal."""

@@ -5,6 +5,8 @@ Times are seconds since 1970, on the database's clock.
 
 from __future__ import annotations
 
+import enum
+
 import msgspec
 
 from earshot_protocol.messages import AnyEnding, AnyParameters
@@ -127,6 +129,41 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     def least_answers(self) -> int:
         """Fewest phones that must answer every step: a share 1 − ρ of those that joined."""
         return msgspec.structs.replace(self.parameters, phones=self.joined).least_survivors
+
+
+class InvitationState(enum.Enum):
+    """What an invitation allows."""
+
+    OPEN = "open"
+    """Phones may enrol with it."""
+    USED_UP = "used up"
+    """It has enrolled as many phones as it has uses."""
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+class InvitationRecord(msgspec.Struct, frozen=True):
+    """An invitation, without its code.
+
+    Attributes:
+        name: Name of the invitation.
+        state: What it allows.
+        uses: Most phones that it enrols.
+        used: Phones that have enrolled with it, those included that have left since.
+        cohort: Cohort of these phones; empty for none.
+        made: Time at which it was signed.
+        expires: End of its validity.
+        revoked: Time at which it was revoked; None if it was not.
+    """
+
+    name: str
+    state: InvitationState
+    uses: int
+    used: int
+    cohort: str
+    made: float
+    expires: float
+    revoked: float | None
 
 
 class CohortRecord(msgspec.Struct, frozen=True):

@@ -42,8 +42,8 @@ BODIES = [
     AskTask(known=(bytes(range(16)), b"\xff" * 16)),
     Refuse(phase=bytes(16), rule=Rule.ENCODER),
     Problem(type="urn:earshot:problem:x", title="x", status=401, detail="ü", now=1.5),
-    Invite(uses=50, days=0.5, cohort="north-1"),
-    Invitation(code="c", uses=1, expires=1.8e9),
+    Invite(uses=50, days=0.5, cohort="north-1", name="class-7b"),
+    Invitation(code="c", uses=1, expires=1.8e9, name="class-7b"),
     *(StartPhase(parameters=parameters, least_phones=50) for parameters in PARAMETERS),
 ]
 MEDIA = [MESSAGEPACK, JSON]

@@ -9,6 +9,8 @@ from support.command import earshot
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_server.commands.options import OperatorConnection
+from earshot_server.commands.serve import serve
+from earshot_server.processes import supervisor
 from earshot_server.processes.address import (
     ADDRESS_FILE,
     Address,
@@ -69,3 +71,21 @@ def test_a_file_that_holds_something_else_is_named(tmp_path: Path) -> None:
     refused = earshot("serve", "--data", tmp_path)
     assert refused.returncode == 2
     assert str(tmp_path / ADDRESS_FILE) in refused.stderr
+
+
+@pytest.mark.parametrize("proxies", [0, 1])
+def test_serve_prints_one_url_and_where_the_token_is(
+    proxies: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = "http://127.0.0.1:8123"
+    monkeypatch.setattr(supervisor, "serve", lambda settings, ready: ready(url))
+    serve(settings=Serving(data=Path("data"), proxies=proxies))
+    where = "at your proxy's https address" if proxies else "there"
+    assert capsys.readouterr().out.splitlines() == [
+        f"Earshot serves at {url}",
+        f"Dashboard: sign in {where} with the token in {tmp_path / 'data' / 'operator.token'}",
+    ]

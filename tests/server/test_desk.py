@@ -8,10 +8,12 @@ import io
 import logging
 import re
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 
 import msgspec
 import pytest
+from support import dashboard_records as made
 from support.api_caller import Server, body_of, problem_of
 from support.desk import ACCEPT, OperatorsBrowser
 from support.played_phase import PARAMETERS
@@ -20,20 +22,27 @@ from werkzeug.test import TestResponse
 
 from earshot_protocol.api import AUDIT, OPERATORS, PHASES
 from earshot_protocol.environments import default_hierarchy
-from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.parameters import hierarchy_of
+from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.wire import encode
 from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.api.limits import FAILURES
 from earshot_server.api.views import Audit, NewOperator, OperatorToken, Phases, PhaseView
-from earshot_server.commands.phase.starting import SECURE_SUM, Options, parameters_of
+from earshot_server.commands.phase.starting import SECURE_SUM, STATISTICS, Options, parameters_of
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.wording import sentence
+from earshot_server.phases.places import newest
 from earshot_server.phone_links import drawn
 from earshot_server.processes import logs
 from earshot_server.records import AuditEntry
 from earshot_server.store.database import Database
+from earshot_server.store.interface import PresentStep
 from earshot_server.store.operators import FIRST, Role
+from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_server.store.registry import Registry
 from earshot_server.store.sessions import HOURS
 
 HTTPS = "https://earshot.example"
@@ -274,7 +283,10 @@ def test_the_database_has_no_secret_of_a_session(
 CHANGES = {
     "start": ("/start", STARTED | {"do": "start", "once": "x"}),
     "invite": ("/invite", {"uses": "5", "days": "1", "cohort": "", "do": "sign"}),
+    "revoke": ("/invitations/class-7b/revoke", {"now": "yes"}),
     "stop": ("/phases/{}/stop", {"reason": "enough"}),
+    "add an operator": ("/operators", {"name": "olga", "role": "admin"}),
+    "rotate a token": ("/operators/operator", {"do": "rotate"}),
     "sign out": ("/sign-out", {"now": "yes"}),
 }
 
@@ -445,7 +457,10 @@ def test_what_default_phones_refuse_is_started_only_if_the_operator_insists(
 def leading(database: Database, tmp_path: Path) -> OperatorsBrowser:
     """One in which the first operator is signed in at a server that has a helper."""
     credentials = Credentials.load_or_create(tmp_path, leads=True)
-    app = create_app(ApiSettings(database, credentials, helper_key="ab" * 32))
+    settings = ApiSettings(
+        database, credentials, helper="https://helper.example", helper_key="ab" * 32
+    )
+    app = create_app(settings)
     browser = OperatorsBrowser(Server(app, credentials))
     assert browser.sign_in().status_code == 303
     return browser
@@ -755,3 +770,148 @@ def test_a_form_has_a_length(browser: OperatorsBrowser) -> None:
     odd = browser.client.post("/sign-in", data=b"{}", content_type="application/json",
                               headers=browser.origin | {"Accept": ACCEPT})  # fmt: skip
     assert "Content-Type must be application/x-www-form-urlencoded" in page_of(odd, 415)
+
+
+# ------------------------------------------------------------------------------ counting contacts
+
+
+COUNTED = STARTED | {
+    "kind": "statistics",
+    "epsilon": "0.25",
+    "contacts": "6",
+    "since": "2026-03-02",
+    "until": "2026-03-09",
+}
+
+
+def test_a_statistics_phase_is_started_with_what_the_form_says(browser: OperatorsBrowser) -> None:
+    form = browser.get("/start?kind=statistics")
+    assert "Start a phase that counts contacts" in page_of(form)
+    assert {"kind": "statistics", "contacts": "8", "epsilon": "0.25"}.items() <= browser.fields(
+        form
+    ).items()
+    wrong = COUNTED | {"form_key": browser.key(), "do": "look"}
+    for name, text, said in (
+        ("contacts", "many", "whole number"),
+        ("since", "soon", "give a day, such as 2026-03-31"),
+        ("until", "2026-03-01", "window must begin before it ends"),
+        ("epsilon", "0", "must be a positive, finite number"),
+    ):
+        refused = browser.post("/start", wrong | {name: text})
+        assert said in page_of(refused, 422)
+        assert browser.fields(refused)[name] == text
+        assert "Start a phase that counts contacts" in refused.text
+    assert phases(browser.server) == ()
+    response = started(browser, **COUNTED, anyway="yes")
+    assert response.status_code == 303
+    (phase,) = phases(browser.server)
+    wanted = parameters_of(
+        STATISTICS,
+        Options(
+            phones=2000,
+            labels=("home", "street", "office"),
+            statistics=True,
+            contacts=6,
+            since=date(2026, 3, 2),
+            until=date(2026, 3, 9),
+        ),
+    )
+    assert phase.parameters == msgspec.structs.replace(wanted, step_seconds=12 * 3600.0)
+    assert (phase.name, phase.least) == ("Week 12", 1500)
+
+
+def test_a_statistics_phase_counts_by_the_places_of_the_newest_result(
+    browser: OperatorsBrowser, database: Database
+) -> None:
+    ending = made.published_discovery(61, made.NOW).ending
+    assert isinstance(ending, Discovered)
+    registry, store = Registry(database), PostgresPhaseStore(database)
+    registry.gather(ending.phase, PARAMETERS, 3, 4e9)
+    registry.end_gathering(ending.phase)
+    last = PresentStep(0, "published", 4e9, 0, common=encode(ending), over=True)
+    store.create(ending.phase, b"", last, [])
+    named = ending.label_names[0]
+    started(browser, **(COUNTED | {"labels": f"{named}, elsewhere"}), anyway="yes")
+    parameters = phases(browser.server)[0].parameters
+    assert isinstance(parameters, StatisticsParameters)
+    assert parameters.places == newest([ending], hierarchy_of((named, "elsewhere"), ()))
+    assert parameters.places is not None
+
+
+def test_the_dashboard_says_who_the_two_operators_are(
+    leading: OperatorsBrowser, browser: OperatorsBrowser
+) -> None:
+    shown = page_of(leading.get("/"))
+    assert f"Leader, this server {leading.server.credentials.leader}" in shown
+    assert f"Helper, at https://helper.example {'ab' * 32}" in shown
+    assert "Helper" not in page_of(browser.get("/"))
+
+
+def test_contacts_are_counted_by_two_operators_where_there_is_a_helper(
+    leading: OperatorsBrowser,
+) -> None:
+    form = leading.get("/start?kind=statistics")
+    offered = leading.fields(form)
+    assert (offered["summation"], "pace" in offered) == ("two-operators", False)
+    assert "proposed, as this server has a helper" in page_of(form).lower()
+    verdict = leading.post("/start", offered | {"do": "look"})
+    assert "these two never put their data together" in page_of(verdict)
+    leading.post("/start", leading.fields(verdict) | {"do": "start", "anyway": "yes"})
+    (view,) = phases(leading.server)
+    assert isinstance(view.parameters, StatisticsParameters)
+    assert view.parameters.summation is SummationName.TWO_OPERATORS
+
+
+# -------------------------------------------------------------------------------------- operators
+
+
+def shown_token(shown: TestResponse) -> str:
+    (token,) = re.findall(r"<code>([A-Za-z0-9_-]{43})</code></pre>", shown.text)
+    assert isinstance(token, str)
+    return token
+
+
+def test_an_administrator_manages_operators(browser: OperatorsBrowser) -> None:
+    server, key = browser.server, browser.key("/operators")
+    form = {"name": "olga", "role": "operator", "form_key": key}
+    first = shown_token(browser.post("/operators", form))
+    olga = OperatorsBrowser(server)
+    olga.sign_in(first)
+    assert "Signed in as olga (operator)" in page_of(olga.get("/"))
+    assert 'href="/operators"' not in olga.get("/").text
+    for path in ("/operators", "/operators/olga"):
+        assert "has the role operator; this needs admin" in page_of(olga.get(path), 403)
+    shown = browser.get("/operators")
+    assert re.findall(r'href="/operators/(\w+)"', shown.text) == ["olga"]
+    assert first not in shown.text
+
+    second = shown_token(browser.post("/operators/olga", {"do": "rotate", "form_key": key}))
+    assert olga.get("/").status_code == 303  # to sign in
+    olga.sign_in(second)
+    removed = browser.post("/operators/olga", {"do": "remove", "form_key": key})
+    assert (removed.status_code, removed.location) == (303, "/operators")
+    assert olga.get("/").status_code == 303
+    assert browser.get("/operators/olga").status_code == 404
+    assert browser.post("/operators/olga", {"do": "rotate", "form_key": key}).status_code == 404
+    assert [(each.operator, each.action, each.subject) for each in audit(server)] == [
+        (FIRST, "remove operator", "olga"),
+        (FIRST, "rotate token", "olga"),
+        (FIRST, "add operator", "olga"),
+    ]
+
+
+def test_a_mistaken_operator_is_marked_in_the_form(browser: OperatorsBrowser) -> None:
+    right = {"name": "olga", "role": "viewer", "form_key": browser.key("/operators")}
+    for name, text, said in (
+        ("name", "Olga", "a letter first"),
+        ("name", FIRST, "the server"),
+        ("role", "king", "choose one of these"),
+    ):
+        refused = browser.post("/operators", right | {name: text})
+        assert said in page_of(refused, 422).lower()
+        assert f'id="{name}-mistake"' in refused.text
+    for do in ("rotate", "remove"):  # whose token is in the data folder
+        form = {"do": do, "form_key": right["form_key"]}
+        page_of(browser.post(f"/operators/{FIRST}", form), 409)
+    assert "This token is in the data folder" in page_of(browser.get(f"/operators/{FIRST}"))
+    assert audit(browser.server) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -146,3 +147,26 @@ def test_a_phase_in_which_nothing_stands_clear_says_so_in_a_sentence(
     sentence = f"  nothing stands clear of the noise: {said}; a larger crowd would show more"
     assert (shown.splitlines()[-1] == sentence) == bool(said)
     assert "may be noise" not in shown or not said
+
+
+def test_invitations_are_listed_revoked_and_refused_by_name(desk: Desk, tmp_path: Path) -> None:
+    code = desk.types("invite", "--uses", "3", "--name", "class-7b", "--cohort", "north").strip()
+    made = json.loads(desk.types("invite", "--json"))
+    assert (made["uses"], len(made["name"])) == (1, 12)
+    desk.server.phone(code)
+    newest, named = desk.types("invite", "list").splitlines()
+    assert newest.startswith(f"{made['name']}      open      0 of 1 phone  made ")
+    assert re.fullmatch(
+        r"class-7b {10}open {6}1 of 3 phones  made .*  expires in .*  cohort north", named
+    )
+    assert code not in desk.types("invite", "list", "--json")
+    assert "choose another name" in desk.types("invite", "--name", "class-7b", status=2)
+    assert "lower-case letters" in desk.types("invite", "--name", "Class 7b", status=2)
+
+    assert desk.types("invite", "revoke", "class-7b") == "the invitation class-7b is revoked\n"
+    assert "class-7b' is revoked already" in desk.types("invite", "revoke", "class-7b", status=2)
+    assert "no invitation 'nothing'" in desk.types("invite", "revoke", "nothing", status=2)
+    assert "earshot invite list" in desk.types("invite", "revoke", "Class 7b", status=2)
+    assert "  revoked " in desk.types("invite", "list")
+    phone = ("phone", "--data", str(tmp_path / "phone"), "--once", "--invitation", code)
+    assert "this invitation was revoked" in desk.types(*phone, status=2)

@@ -23,9 +23,10 @@ from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.wire import Ending, Matrix
 from earshot_server.api.views import PhaseExport, PhaseView
-from earshot_server.commands.phase.places import newest, of_phase
+from earshot_server.commands.phase.places import of_phase, published
 from earshot_server.dashboard.prospects import lines
 from earshot_server.phases.forecast import forecast
+from earshot_server.phases.places import newest
 
 ENCODER = "contrast-2"
 HIERARCHY = LabelHierarchy({"transport": ("bus", "train"), "park": ()})
@@ -119,7 +120,7 @@ class Operator:
 
 def of_newest(*endings: Ending | None) -> AgreedPlaces | None:
     operator: Any = Operator(endings)
-    return newest(operator, HIERARCHY)
+    return newest(published(operator), HIERARCHY)
 
 
 def test_names_count_as_the_classes_that_they_stand_for_in_the_new_phase() -> None:

@@ -58,7 +58,7 @@ def test_each_may_do_what_the_role_says_and_no_more(
 ) -> None:
     token = add(server, "somebody", role)
     path = operation.path.replace("{phase}", NOBODY).replace("{operator}", "anybody")
-    path = path.replace("{phone}", "7")
+    path = path.replace("{phone}", "7").replace("{invitation}", "class-7b")
     response = call(server, token, operation.method.upper(), path)
     if role.includes(operation.role):
         assert response.status_code not in (401, 403, 405), response.data
@@ -136,18 +136,20 @@ def test_no_table_holds_a_token(server: Server, database: Database) -> None:
 
 def test_what_changes_something_is_in_the_log_with_who_did_it(server: Server) -> None:
     token = add(server, "olga", Role.OPERATOR)
-    code = call(server, token, "POST", INVITATIONS, Invite(uses=3, days=2.0)).get_json()["code"]
+    body = Invite(uses=3, days=2.0, name="class-7b")
+    code = call(server, token, "POST", INVITATIONS, body).get_json()["code"]
     phase = server.start(PARAMETERS).hex()
     assert call(server, token, "POST", f"{PHASES}/{phase}/stop").get_json()["stopped"]
     assert not call(server, token, "POST", f"{PHASES}/{phase}/stop").get_json()["stopped"]
+    call(server, token, "DELETE", f"{INVITATIONS}/class-7b")
     server.order(f"{OPERATORS}/olga/token")
     call(server, server.credentials.operator_token, "DELETE", f"{OPERATORS}/olga")
-    invitation = base64.urlsafe_b64decode(code)[:16].hex()
     assert logged(server) == [
         (FIRST, "add operator", "olga", "operator"),
-        ("olga", "invite", invitation, "3 uses, 2 days"),
+        ("olga", "invite", "class-7b", "3 uses, 2 days"),
         (FIRST, "start phase", phase, "learning, 12 phones"),
         ("olga", "stop phase", phase, ""),
+        ("olga", "revoke invitation", "class-7b", ""),
         (FIRST, "rotate token", "olga", ""),
         (FIRST, "remove operator", "olga", ""),
     ]

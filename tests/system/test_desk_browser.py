@@ -95,8 +95,21 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     check(page, "invited")
     code = page.locator("pre code").inner_text()
     phones = [server.phone(code) for _ in range(3)]
+    server.invitation(uses=5)
+    page.get_by_role("navigation").get_by_role("link", name="Invite phones").click()
+    expect(page.get_by_role("row")).to_have_count(3)
+    check(page, "invitations")
+    page.get_by_role("link", name="Revoke").click()  # of those that are not used up
+    expect(page.get_by_text("0 phones of 5 have enrolled")).to_be_visible()
+    check(page, "revoke")
+    page.get_by_role("button", name="Revoke it").click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text("revoked")
 
     page.get_by_role("navigation").get_by_role("link", name="Start a phase").click()
+    page.get_by_role("link", name="count contacts").click()
+    expect(page.get_by_label("Contacts of a phone")).to_have_value("8")
+    check(page, "start statistics")
+    page.get_by_role("link", name="find environments").click()
     check(page, "start")
     page.get_by_label("Name").fill("Week 12")
     page.get_by_label("Phones", exact=True).fill("2")
@@ -139,9 +152,20 @@ def test_an_operator_starts_invites_and_stops(page: Page, server: Server, addres
     assert [(each.operator, each.action) for each in entries] == [
         ("operator", "stop phase"),
         ("operator", "start phase"),
+        ("operator", "revoke invitation"),
+        ("operator", "invite"),
         ("operator", "invite"),
     ]
     assert entries[0].detail == "too few phones"
+
+    page.get_by_role("contentinfo").get_by_role("link", name="Operators").click()
+    check(page, "operators")
+    page.get_by_label("Name").fill("olga")
+    page.get_by_role("button", name="Add the operator").click()
+    check(page, "token")
+    page.get_by_role("link", name="All operators").click()
+    page.get_by_role("link", name="olga").click()
+    check(page, "operator")
 
     page.goto(address + "/nothing")
     expect(page.get_by_role("heading", level=1)).to_have_text("There is nothing at this path")

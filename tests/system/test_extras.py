@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from support.closure import distributions
-from support.only import forget, only
+from support.networked import ServerProcess
+from support.only import forget, only, site
 
 from earshot_client.command import SUB_COMMANDS
 from earshot_client.encoder import encoder_path
@@ -64,6 +66,44 @@ def test_the_command_starts_what_it_can_and_says_what_the_rest_needs(
             assert answer.said.startswith(f"earshot: earshot {name} needs ")
             assert answer.said.endswith(f", not installed here: {installation(*command.extras)}\n")
             assert f" {name} {command.help} [{needed}: not installed]" in listed
+
+
+@pytest.mark.slow
+def test_a_server_is_operated_with_its_own_extra_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `deploy/install.sh` installs it: whatever phones need is not there."""
+    for name, value in site(tmp_path, ["server"]).items():
+        monkeypatch.setenv(name, value)
+    with ServerProcess(tmp_path / "data") as server:
+        place = ("--server", server.address, "--data", str(server.data))
+        start = ("phase", "start", "--phones", "100", "--anyway", *place)
+        started, *answers = only(
+            tmp_path,
+            ["server"],
+            [*start, "--json"],
+            [*start, "--labels", "home,street"],
+            [*start, "--discovery", "local", "--recordings", "20"],
+            [*start, "--statistics", "--budget", "histogram=0.25"],
+            ["invite", *place],
+            ["invite", "list", *place],
+            ["phase", "list", *place],
+            ["phones", "list", *place],
+            ["operator", "audit", *place],
+            ["budget", "--phones", "900"],
+            ["phone-page", "--out", "page", "--server", "https://earshot.example"],
+            ["backup", "server.earshot", "--data", str(server.data)],
+        )
+        assert started.status == 0, started.said
+        phase = json.loads(started.printed)["phase"]
+        answers += only(
+            tmp_path,
+            ["server"],
+            ["phase", "show", phase, *place],
+            ["phase", "export", phase, "--out", "phase.json", *place],
+            ["phase", "stop", phase, *place],
+        )
+    assert [answer.said for answer in answers if answer.status] == []
 
 
 # -------------------------------------------------------------------- a library, missing or broken

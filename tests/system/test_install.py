@@ -472,6 +472,7 @@ def remove(account: str) -> None:
 def test_it_installs_into_an_empty_folder_serves_and_is_upgraded(machine: Machine) -> None:
     said = machine.install()
     assert str(machine.prefix / "bin" / "earshot") in said
+    assert "sign in at http://127.0.0.1:8000 with the token in " in said
     assert (
         not machine.data.exists() or list(machine.data.iterdir()) == []
     )  # of the attempt, nothing
@@ -493,7 +494,7 @@ def test_it_installs_into_an_empty_folder_serves_and_is_upgraded(machine: Machin
     before = token.read_text()
     with (machine.prefix / "environment").open("a") as settings:
         settings.write("# ours\n")
-    machine.install()
+    assert f"sign in at {address} with the token in {token}\n" in machine.install()
     assert token.read_text() == before
     assert "# ours" in (machine.prefix / "environment").read_text()
     with machine.running() as address:

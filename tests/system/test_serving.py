@@ -375,7 +375,8 @@ def test_with_one_url_the_server_works_as_before_and_says_what_it_lacks(
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute("CREATE DATABASE one_url")
     url = postgres.url.replace("/postgres?", "/one_url?")
-    with ServerProcess(tmp_path, url, separate=False) as server:
+    everywhere = ("--host", "0.0.0.0", "--proxies", "1")  # noqa: S104 - and an address to open
+    with ServerProcess(tmp_path, url, *everywhere, separate=False) as server:
         assert server.operator().phases() == ()
         await_(lambda: "see --web-database" in server.log.read_text(), "what the server lacks")
 

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import msgspec
 import numpy as np
@@ -47,7 +48,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Ending
-from earshot_server.credentials import Credentials
+from earshot_server.credentials import TOKEN_FILE, Credentials
 from earshot_server.operator_client import OperatorClient
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
@@ -246,6 +247,14 @@ def told(members: list[Member]) -> Outcome:
     ending = members[0].ending
     assert isinstance(ending, Outcome), ending
     return ending
+
+
+@pytest.mark.slow
+def test_the_dashboard_names_the_helper(server: ServerProcess, helper: ServedHelper) -> None:
+    token = (server.data / TOKEN_FILE).read_text("utf-8").strip()
+    asked = Request(server.address, headers={"Authorization": f"Bearer {token}"})  # noqa: S310
+    with urlopen(asked, timeout=60) as response:  # noqa: S310 - our own server
+        assert f"Helper, at {helper.address}<" in response.read().decode()
 
 
 @pytest.mark.slow

@@ -10,18 +10,18 @@ from earshot_protocol.api import AUDIT, ENROL, OPERATORS
 from earshot_protocol.errors import MalformedMessageError
 from earshot_server.api import bodies
 from earshot_server.api.authentication import needs, present_operator
+from earshot_server.api.orders import Orders
 from earshot_server.api.problems import UnknownPhoneError
 from earshot_server.api.views import (
     Audit,
     NewOperator,
     Operators,
-    OperatorToken,
     OperatorView,
     PhoneCounts,
 )
 from earshot_server.store.database import Database
 from earshot_server.store.erasure import Erasure
-from earshot_server.store.operators import Accounts, Role
+from earshot_server.store.operators import Role
 
 
 class Administration:
@@ -29,11 +29,11 @@ class Administration:
 
     Args:
         database: Database that keeps everything.
+        orders: Orders that operators may give.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._accounts = Accounts(database)
+    def __init__(self, database: Database, orders: Orders) -> None:
+        self._orders = orders
         self._erasure = Erasure(database)
 
     def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
@@ -56,37 +56,29 @@ class Administration:
 
     def operators(self) -> Response:
         """List all operators."""
-        views = (OperatorView(name=one.name, role=one.role) for one in self._accounts.all())
+        views = (OperatorView(name=one.name, role=one.role) for one in self._orders.accounts.all())
         return bodies.respond(Operators(operators=tuple(views)))
 
     def add(self) -> Response:
         """Add an operator."""
         wanted = bodies.decode(bodies.read(), NewOperator)
-        with self._database.transaction():
-            token = self._accounts.add(wanted.name, wanted.role)
-            self._record("add operator", wanted.name, wanted.role.value)
-        return bodies.respond(OperatorToken(name=wanted.name, token=token), 201)
+        return bodies.respond(self._orders.add_operator(wanted), 201)
 
     def remove(self, name: str) -> Response:
         """Remove an operator."""
-        with self._database.transaction():
-            self._accounts.remove(name)
-            self._record("remove operator", name)
+        self._orders.remove_operator(name)
         return Response(status=204)
 
     def rotate(self, name: str) -> Response:
         """Give an operator a new token."""
-        with self._database.transaction():
-            token = self._accounts.rotate(name)
-            self._record("rotate token", name)
-        return bodies.respond(OperatorToken(name=name, token=token))
+        return bodies.respond(self._orders.rotate(name))
 
     def audit(self) -> Response:
         """List the newest entries of the audit log, or the newest before entry `before`."""
         before = request.args.get("before")
         if before is not None and not (before.isascii() and before.isdigit() and len(before) < 19):
             raise MalformedMessageError("before: give the number of an entry")
-        entries = self._accounts.audit(None if before is None else int(before))
+        entries = self._orders.accounts.audit(None if before is None else int(before))
         return bodies.respond(Audit(entries=entries))
 
     def phones(self) -> Response:
@@ -99,6 +91,3 @@ class Administration:
         if not self._erasure.erase(phone, present_operator().name, "erase phone"):
             raise UnknownPhoneError("no phone has this number")
         return Response(status=204)
-
-    def _record(self, action: str, subject: str, detail: str = "") -> None:
-        self._accounts.record(present_operator().name, action, subject, detail)

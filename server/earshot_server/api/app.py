@@ -51,6 +51,7 @@ class ApiSettings:
         phone_origins: Origins of pages that hold phones.
         phone_page: URL of a page that holds a phone, to which invitations lead; `here` for the
             application's own page; empty without one.
+        helper: URL of the helper of sums by two operators; empty without one.
         helper_key: Public key of the helper of sums by two operators, in hexadecimal; empty without
             one.
         data_folder: Folder whose disk must have free space; None if there is no data folder.
@@ -67,6 +68,7 @@ class ApiSettings:
     counts: SharedCounts | None = None
     phone_origins: tuple[str, ...] = ()
     phone_page: str = ""
+    helper: str = ""
     helper_key: str = ""
     data_folder: Path | None = None
 
@@ -75,6 +77,12 @@ class _NameConverter(BaseConverter):
     """Converter of an operator's name in a path."""
 
     regex = "[a-z][a-z0-9._-]{0,31}"
+
+
+class _InvitationConverter(BaseConverter):
+    """Converter of an invitation's name in a path."""
+
+    regex = "[a-z0-9][a-z0-9._-]{0,31}"
 
 
 class _PhoneConverter(BaseConverter):
@@ -113,12 +121,12 @@ def create_app(settings: ApiSettings) -> Flask:
     app = bare_app(limits, metrics, settings.proxies)
     PagesOfPhones(settings.phone_origins).install(app)
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
-    app.url_map.converters["phone"] = _PhoneConverter
+    app.url_map.converters |= {"phone": _PhoneConverter, "invitation": _InvitationConverter}
     operators = OperatorAuthentication(credentials, database, limits)
     known, browsers = operators.by_token, Browsers(operators)
     orders = Orders(database, credentials, settings.helper_key)
     keys = orders.two_operators
-    watched = dashboard(archive, operators=(keys.leader, keys.helper))
+    watched = dashboard(archive, operators=(keys.leader, keys.helper), helper=settings.helper)
     watched.before_request(browsers.authenticate)
     figures = Blueprint("metrics", __name__)
     figures.before_request(known)
@@ -126,7 +134,7 @@ def create_app(settings: ApiSettings) -> Flask:
     for blueprint in (
         Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
         OperatorEndpoints(orders).blueprint(known),
-        Administration(database).blueprint(known),
+        Administration(database, orders).blueprint(known),
         public(archive),
         health(database, settings.data_folder),
         figures,

@@ -1,4 +1,4 @@
-"""Operator's desk: pages on which an operator signs in, starts and stops phases, invites phones.
+"""Operator's desk: pages to sign in, start and stop phases, invite phones, manage operators.
 
 A change takes two steps: a form leads to a page that shows its consequences, and the button there
 makes the change, by the same `Orders` as the API. Nothing is stored between the two: the second
@@ -19,7 +19,9 @@ from flask import Blueprint, Response, g, request, url_for
 from markupsafe import Markup
 
 from earshot_protocol.api import Invitation, Invite, StartPhase
+from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api import bodies, forms
 from earshot_server.api.authentication import needs
@@ -38,9 +40,11 @@ from earshot_server.dashboard import prospects, rendering, wall
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
+from earshot_server.phases.places import newest
 from earshot_server.phone_links import drawn, link_to
 from earshot_server.records import GATHERING
-from earshot_server.store.operators import Role
+from earshot_server.store.invitations import InvitationNameError
+from earshot_server.store.operators import FIRST, OperatorNameError, Role, UnknownOperatorError
 from earshot_server.store.sessions import HOURS
 
 LARGEST_SIGN_IN = 4096
@@ -78,10 +82,16 @@ class OperatorDesk:
         for path, show, act in (
             ("/start", self.start, self.starting),
             ("/invite", self.invite, self.inviting),
+            ("/invitations/<invitation:name>/revoke", self.revoke, self.revoking),
             ("/phases/<phase:phase>/stop", self.stop, self.stopping),
         ):
             desk.get(path, endpoint=show.__name__)(needs(Role.OPERATOR, show))
             desk.post(path, endpoint=act.__name__)(needs(Role.OPERATOR, act))
+        desk.get("/operators")(needs(Role.ADMIN, self.operators))
+        desk.post("/operators", endpoint="adding")(needs(Role.ADMIN, self.adding))
+        one = "/operators/<operator:name>"
+        desk.get(one)(needs(Role.ADMIN, self.operator))
+        desk.post(one, endpoint="changing")(needs(Role.ADMIN, self.changing))
         for path, act in (("wall", self.wall), ("begin", self.beginning)):
             desk.post(f"/phases/<phase:phase>/{path}")(needs(Role.OPERATOR, act))
         return desk
@@ -119,20 +129,22 @@ class OperatorDesk:
     # ------------------------------------------------------------------------------ phases
 
     def start(self) -> Response:
-        """Show the form of a phase by the recommended route."""
+        """Show the form of a discovery phase, or of the `kind` asked for."""
         free = sum(cohort.free for cohort in self._orders.archive.cohorts())
         by = SummationName.TWO_OPERATORS if self._by_two else SummationName.BELL
-        return self._start_form(Filled(forms.first_start(free, by)))
+        kind = request.args.get("kind", forms.DISCOVERY)
+        return self._start_form(Filled(forms.first_start(free, by, kind)))
 
     def starting(self) -> Response:
         """Show a phase's forecast, or start it."""
         form = bodies.read_form()
-        filled = Filled(_texts((*forms.START, forms.SUMMATION, forms.PACE), form))
+        own = (forms.KIND, forms.SUMMATION, forms.PACE)
+        filled = Filled(_texts((*forms.START, *forms.COUNTING, *own), form))
         if not has_key(form):
             filled.errors[""] = _STALE
             return self._start_form(filled, 403)
         anyway = form.get("anyway") == "yes"
-        wanted = forms.read_start(filled, anyway)
+        wanted = forms.read_start(filled, anyway, self._places)
         if wanted is None:
             return self._start_form(filled, 422)
         if form.get("do") == "change":
@@ -160,7 +172,7 @@ class OperatorDesk:
             enrolled=enrolled,
             lines=prospects.lines(wanted, seen, self._clock()),
             by_two=self._by_two,
-            proposal=forms.proposal(filled) if self._by_two else "",
+            proposal=forms.proposal(filled, self._places) if self._by_two else "",
             few_reports=prospects.few_reports(wanted),
             first=prospects.gathering_before(wanted, self._orders.archive.phases()),
             once=secrets.token_urlsafe(16),
@@ -211,12 +223,67 @@ class OperatorDesk:
         if form.get("do") == "change":
             return self._invite_form(filled)
         if form.get("do") == "sign":
-            return self._invited(self._orders.invite(wanted))
+            try:
+                return self._invited(self._orders.invite(wanted))
+            except InvitationNameError as error:
+                filled.errors["name"] = str(error)
+                return self._invite_form(filled, 422)
         enrolled = sum(cohort.phones for cohort in self._orders.archive.cohorts())
         until = self._clock() + wanted.days * 86_400.0
         return self._page(
             "invitation.html", filled=filled, wanted=wanted, enrolled=enrolled, until=until
         )
+
+    def revoke(self, name: str) -> Response:
+        """Show an invitation that is to be revoked."""
+        return self._page("revoke.html", invitation=self._orders.invitations.named(name))
+
+    def revoking(self, name: str) -> Response:
+        """Revoke an invitation."""
+        if not has_key(bodies.read_form()):
+            raise ForgedRequestError(_STALE)
+        self._orders.revoke(name)
+        return Response(status=303, headers={"Location": url_for("desk.invite")})
+
+    # --------------------------------------------------------------------------- operators
+
+    def operators(self) -> Response:
+        """Show the operators, and the form of a new one."""
+        return self._operators_form(Filled(forms.FIRST_OPERATOR))
+
+    def adding(self) -> Response:
+        """Add an operator, and show the token."""
+        form = bodies.read_form()
+        filled = Filled(_texts(forms.OPERATOR, form))
+        if not has_key(form):
+            filled.errors[""] = _STALE
+            return self._operators_form(filled, 403)
+        new = forms.read_operator(filled)
+        if new is None:
+            return self._operators_form(filled, 422)
+        try:
+            return self._page("token.html", issued=self._orders.add_operator(new))
+        except OperatorNameError as error:
+            filled.errors["name"] = str(error)
+            return self._operators_form(filled, 422)
+
+    def operator(self, name: str) -> Response:
+        """Show what can be done with one operator."""
+        known = [each for each in self._orders.accounts.all() if each.name == name]
+        if not known:
+            raise UnknownOperatorError(f"there is no operator '{name}'")
+        return self._page("operator.html", one=known[0], first=FIRST)
+
+    def changing(self, name: str) -> Response:
+        """Give an operator a new token, and show it, or remove the operator."""
+        form = bodies.read_form()
+        if not has_key(form):
+            raise ForgedRequestError(_STALE)
+        if form.get("do") == "rotate":
+            return self._page("token.html", issued=self._orders.rotate(name))
+        if form.get("do") == "remove":
+            self._orders.remove_operator(name)
+        return Response(status=303, headers={"Location": url_for("desk.operators")})
 
     # ------------------------------------------------------------------------------- wall
 
@@ -232,6 +299,7 @@ class OperatorDesk:
                 uses=record.wanted,
                 days=(record.gather_until - now) / 86_400.0,
                 cohort=record.cohorts[0] if record.cohorts else "",
+                name=f"wall-{secrets.token_hex(4)}",
             )
         )
         invited = self._drawn(issued) | {"issued": issued, "only_here": is_asked_here()}
@@ -270,11 +338,33 @@ class OperatorDesk:
         return self._page("sign-in.html", status, to=to, error=error, hours=HOURS)
 
     def _start_form(self, filled: Filled, status: int = 200) -> Response:
-        fields = forms.with_summation(forms.proposal(filled)) if self._by_two else forms.START
-        return self._page("start.html", status, fields=fields, filled=filled, by_two=self._by_two)
+        proposal = forms.proposal(filled, self._places) if self._by_two else None
+        counts = forms.counts(filled)
+        if counts:
+            fields = forms.counting(proposal)
+        else:
+            fields = forms.START if proposal is None else forms.with_summation(proposal)
+        return self._page(
+            "start.html", status, fields=fields, filled=filled, by_two=self._by_two, counts=counts
+        )
+
+    def _places(self, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
+        """Return the places of the newest phases that found and named any."""
+        phases = self._orders.archive.phases()
+        over = sorted(phases, key=lambda each: each.finished or 0.0, reverse=True)
+        return newest((each.ending for each in over), hierarchy)
 
     def _invite_form(self, filled: Filled, status: int = 200) -> Response:
-        return self._page("invite.html", status, fields=forms.INVITE, filled=filled)
+        listed = self._orders.invitations.all()
+        return self._page(
+            "invite.html", status, fields=forms.INVITE, filled=filled, invitations=listed
+        )
+
+    def _operators_form(self, filled: Filled, status: int = 200) -> Response:
+        known = self._orders.accounts.all()
+        return self._page(
+            "operators.html", status, fields=forms.OPERATOR, filled=filled, known=known, first=FIRST
+        )
 
     def _stop_form(self, phase: bytes, filled: Filled, status: int = 200) -> Response:
         record = self._orders.known(phase)

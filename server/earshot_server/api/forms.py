@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from earshot_protocol.api import (
     LARGEST_INVITED,
     LONGEST_GATHERING,
     MESSAGEPACK,
+    InvitationName,
     Invite,
     StartPhase,
     decode_body,
@@ -23,15 +25,27 @@ from earshot_protocol.environments import LabelHierarchy, default_hierarchy
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits
-from earshot_protocol.phases.parameters import hierarchy_of
+from earshot_protocol.phases.parameters import Parameters, hierarchy_of
+from earshot_protocol.phases.places import AgreedPlaces
+from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
+from earshot_server.api.views import NewOperator
 from earshot_server.dashboard import prospects
 from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import check_possible
-from earshot_server.phases.options import PhaseOptions, of_encoder
+from earshot_server.phases.options import (
+    CONTACT_EPSILON,
+    CONTACTS,
+    PhaseOptions,
+    made,
+    of_encoder,
+)
+from earshot_server.store.operators import Role
 
 LONGEST_REASON = 200
+Places = Callable[[LabelHierarchy], AgreedPlaces | None]
+"""Function that returns the places by which unlabelled contacts count."""
 _T = TypeVar("_T")
 _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SPACES = re.compile(r"[ \u00a0\u202f]")
@@ -156,10 +170,52 @@ PACE = Field(
     ),
 )
 """Field of a server that has a helper."""
+DISCOVERY, STATISTICS = "discovery", "statistics"
+KIND = Field("kind", "Kind")
+"""Kind of phase that a form is for; empty for a discovery phase."""
+COUNTING = (
+    Field("contacts", "Contacts of a phone", "Each phone counts its newest ones.", "numeric"),
+    Field(
+        "since",
+        "First day",
+        "In UTC, such as 2026-03-02. If both days are left out: contacts of every day that no "
+        "histogram has counted.",
+    ),
+    Field("until", "Day after the last one", "Such as 2026-03-09, with the first day."),
+)
+"""Fields of a phase that counts contacts."""
+_OF_COUNTING = {
+    "labels": "Places whose contacts are counted, separated by commas.",
+    "epsilon": "For the histogram, per contact.",
+    "step_hours": "Each step waits this long for phones that have not answered.",
+}
+"""Hints that differ in a phase that counts contacts."""
 INVITE = (
+    Field(
+        "name",
+        "Name",
+        "For the list of invitations, such as class-7b: lower-case letters, digits, dots, "
+        "underscores and hyphens. May be left out.",
+    ),
     Field("uses", "Phones", "Phones that may enrol with the code.", "numeric"),
     Field("days", "Days", "Days for which the code is valid.", "decimal"),
     Field("cohort", "Cohort", "Group that these phones belong to. May be left out."),
+)
+OPERATOR = (
+    Field("name", "Name", "For the audit log: lower-case letters, digits, dots, hyphens."),
+    Field(
+        "role",
+        "Role",
+        choices=(
+            FieldChoice(Role.VIEWER.value, "Viewer", "Reads dashboard, phases and metrics."),
+            FieldChoice(
+                Role.OPERATOR.value, "Operator", "Also invites phones, starts and stops phases."
+            ),
+            FieldChoice(
+                Role.ADMIN.value, "Administrator", "Also manages operators and erases phones."
+            ),
+        ),
+    ),
 )
 STOP = (
     Field(
@@ -214,8 +270,29 @@ class Filled:
         self.errors[name] = said
 
 
+def counts(filled: Filled) -> bool:
+    """Return whether a form is for a phase that counts contacts."""
+    return filled.typed(KIND.name) == STATISTICS
+
+
+def counting(proposal: str | None) -> tuple[Field, ...]:
+    """Return the fields of a phase that counts contacts.
+
+    Args:
+        proposal: Reason for the summation that is proposed, empty where none is; None on a server
+            without a helper.
+    """
+    fields = [replace(each, hint=_OF_COUNTING.get(each.name, each.hint)) for each in START]
+    after = [each.name for each in fields].index("epsilon")
+    fields[after] = replace(fields[after], label="Budget ε of each contact")
+    fields[after:after] = COUNTING
+    if proposal is not None:
+        fields.insert(after + len(COUNTING) + 1, replace(SUMMATION, hint=proposal))
+    return tuple(fields)
+
+
 def with_summation(proposal: str) -> tuple[Field, ...]:
-    """Return the fields of a phase on a server that has a helper.
+    """Return the fields of a discovery phase on a server that has a helper.
 
     Args:
         proposal: Reason for the proposed summation; empty without a proposal.
@@ -230,32 +307,42 @@ def with_summation(proposal: str) -> tuple[Field, ...]:
     return (PACE, *fields)
 
 
-def proposal(filled: Filled) -> str:
+def proposal(filled: Filled, places: Places) -> str:
     """Return the summation that is proposed for the phase of a form, and why, as a sentence.
 
     Empty if the form is invalid, or for a sitting, which has no choice.
+
+    Args:
+        filled: Form of the phase.
+        places: Places by which unlabelled contacts count.
     """
     phases = [
-        read_start(Filled({**filled.texts, SUMMATION.name: name}), anyway=True)
+        read_start(Filled({**filled.texts, SUMMATION.name: name}), True, places)
         for name in (SummationName.BELL, SummationName.TWO_OPERATORS)
     ]
     known = [each.parameters for each in phases if each is not None]
     return prospects.proposed_summation(*known) if len(known) == len(phases) else ""
 
 
-def first_start(phones: int, summation: SummationName) -> dict[str, str]:
-    """Return the texts of a form for the recommended phase.
+def first_start(phones: int, summation: SummationName, kind: str = DISCOVERY) -> dict[str, str]:
+    """Return the texts of a form for the recommended phase of a kind.
 
     Args:
         phones: Number of enrolled phones that are in no phase.
         summation: Proposed summation.
+        kind: Kind of phase: `DISCOVERY` or `STATISTICS`.
     """
+    epsilon = CONTACT_EPSILON if kind == STATISTICS else discovery_budget.EPSILON
     return {
+        KIND.name: kind,
+        "contacts": str(CONTACTS),
+        "since": "",
+        "until": "",
         "name": "",
         "labels": ", ".join(default_hierarchy().classes),
         "phones": str(max(phones, Limits().least_phones)),
         "least_phones": "",
-        "epsilon": f"{discovery_budget.EPSILON:g}",
+        "epsilon": f"{epsilon:g}",
         SUMMATION.name: summation,
         PACE.name: NIGHTS,
         "gather_hours": "24",
@@ -264,11 +351,18 @@ def first_start(phones: int, summation: SummationName) -> dict[str, str]:
     }
 
 
-FIRST_INVITE = {"uses": "100", "days": "30", "cohort": ""}
+FIRST_OPERATOR = {"name": "", "role": Role.VIEWER.value}
+FIRST_INVITE = {"name": "", "uses": "100", "days": "30", "cohort": ""}
 
 
-def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
-    """Return the phase that a form describes; None, with errors recorded, if it is invalid."""
+def read_start(filled: Filled, anyway: bool, places: Places) -> StartPhase | None:
+    """Return the phase that a form describes; None, with errors recorded, if it is invalid.
+
+    Args:
+        filled: Form of the phase.
+        anyway: Whether the phase is to start though default phones refuse it.
+        places: Places by which unlabelled contacts count, for the hierarchy of the phase.
+    """
     phones = filled.take("phones", _whole, 0)
     least = filled.take("least_phones", lambda text: _whole(text) if text else None, None)
     epsilon = filled.take("epsilon", _real, 0.0)
@@ -281,6 +375,10 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
     else:
         hours = (filled.take(name, _real, 0.0) for name in ("gather_hours", "step_hours"))
         gather, step = (3600 * each for each in hours)
+    contacts = since = until = None
+    if counts(filled):
+        contacts = filled.take("contacts", _whole, 0)
+        since, until = (filled.take(name, _day, None) for name in ("since", "until"))
     if filled.errors:
         return None
     labels = [*filter(None, map(str.strip, re.split(r"[,\n]", filled.typed("labels"))))]
@@ -298,13 +396,19 @@ def read_start(filled: Filled, anyway: bool) -> StartPhase | None:
         return None
     try:
         options = PhaseOptions(phones=phones, epsilon=epsilon, labels=classes, summation=summation)
-        options = sittings.seated(options) if sitting else options
-        encoder = read_encoder(packaged(DEFAULT_ENCODER))
-        parameters = options.discovery_parameters(encoder.card.name, of_encoder(encoder))
+        hierarchy = hierarchy_of(classes, choices)
+        parameters: Parameters
+        if contacts is None:
+            options = sittings.seated(options) if sitting else options
+            encoder = read_encoder(packaged(DEFAULT_ENCODER))
+            parameters = options.discovery_parameters(encoder.card.name, of_encoder(encoder))
+        else:
+            window = {"contacts": contacts, "since": since, "until": until}
+            parameters = made(StatisticsParameters, options, places=places(hierarchy), **window)
         asked = StartPhase(
             parameters=msgspec.structs.replace(
                 parameters,
-                hierarchy=hierarchy_of(classes, choices).digest if choices else b"",
+                hierarchy=hierarchy.digest if choices else b"",
                 step_seconds=step,
             ),
             least_phones=least,
@@ -332,13 +436,29 @@ def sits(filled: Filled) -> bool:
 def read_invite(filled: Filled) -> Invite | None:
     """Return the invitation that a form describes; None, with errors recorded, if invalid."""
     uses, days = filled.take("uses", _whole, 1), filled.take("days", _real, 1.0)
+    name = filled.take("name", _invitation_name, "")
     if filled.errors:
         return None
-    asked = Invite(uses=uses, days=days, cohort=filled.typed("cohort"))
+    asked = Invite(uses=uses, days=days, cohort=filled.typed("cohort"), name=name)
     try:
         return decode_body(encode_body(asked, MESSAGEPACK), MESSAGEPACK, Invite)
     except EarshotError as error:
         filled.refuse(error)
+        return None
+
+
+def read_operator(filled: Filled) -> NewOperator | None:
+    """Return the operator that a form describes; None, with errors noted, if it is invalid."""
+    if filled.typed("role") not in [role.value for role in Role]:
+        filled.errors["role"] = "choose one of these"
+        return None
+    given = {each: filled.typed(each) for each in ("name", "role")}
+    try:
+        return msgspec.convert(given, NewOperator)
+    except msgspec.ValidationError:
+        filled.errors["name"] = (
+            "give 1 to 32 lower-case letters, digits, dots, underscores and hyphens, a letter first"
+        )
         return None
 
 
@@ -356,6 +476,23 @@ def _whole(text: str) -> int:
     if not _WHOLE.fullmatch(written):
         raise _WrongTextError("give a whole number, such as 200")
     return int(written)
+
+
+def _invitation_name(text: str) -> str:
+    try:
+        return msgspec.convert(text, InvitationName)
+    except msgspec.ValidationError as error:
+        raise _WrongTextError(
+            "give at most 32 lower-case letters, digits, dots, underscores and hyphens, a letter "
+            "or digit first"
+        ) from error
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise _WrongTextError("give a day, such as 2026-03-31") from error
 
 
 def _summation(text: str) -> SummationName:

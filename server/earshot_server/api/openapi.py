@@ -33,6 +33,7 @@ from earshot_server.api.views import (
     Audit,
     Cohorts,
     Histograms,
+    Invitations,
     NewOperator,
     Operators,
     OperatorToken,
@@ -111,6 +112,7 @@ _ONE_OPERATOR = api.OPERATORS + "/{operator}"
 _PATH_PARAMETERS = {
     "phase": "^[0-9a-f]{32}$",
     "operator": "^[a-z][a-z0-9._-]{0,31}$",
+    "invitation": "^[a-z0-9][a-z0-9._-]{0,31}$",
     "phone": "^[1-9][0-9]{0,17}$",
 }
 
@@ -162,6 +164,23 @@ OPERATIONS = (
         _OPERATOR,
         api.Invite,
         api.Invitation,
+        problem=409,
+        role=Role.OPERATOR,
+    ),
+    Operation(
+        "get",
+        api.INVITATIONS,
+        "List invitations: names and states, without codes",
+        _OPERATOR,
+        gives=Invitations,
+    ),
+    Operation(
+        "delete",
+        api.INVITATIONS + "/{invitation}",
+        "Revoke an invitation: no more phones enrol with it",
+        _OPERATOR,
+        status=204,
+        problem=409,
         role=Role.OPERATOR,
     ),
     Operation(

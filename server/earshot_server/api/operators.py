@@ -21,7 +21,15 @@ from earshot_protocol.errors import MalformedMessageError
 from earshot_server.api import bodies
 from earshot_server.api.authentication import needs
 from earshot_server.api.orders import Orders
-from earshot_server.api.views import Cohorts, PhaseExport, Phases, PhaseView, PrivacySpent, Started
+from earshot_server.api.views import (
+    Cohorts,
+    Invitations,
+    PhaseExport,
+    Phases,
+    PhaseView,
+    PrivacySpent,
+    Started,
+)
 from earshot_server.store.operators import Role
 
 _PREFIX = re.compile(r"[0-9a-f]{1,32}")
@@ -45,6 +53,8 @@ class OperatorEndpoints:
         blueprint.before_request(bodies.negotiate)
         one = f"{PHASES}/<phase:phase>"
         blueprint.post(INVITATIONS)(needs(Role.OPERATOR, self.invite))
+        blueprint.get(INVITATIONS)(self.invitations)
+        blueprint.delete(f"{INVITATIONS}/<invitation:name>")(needs(Role.OPERATOR, self.revoke))
         blueprint.post(PHASES)(needs(Role.OPERATOR, self.start))
         blueprint.get(PHASES)(self.phases)
         blueprint.get(COHORTS)(self.cohorts)
@@ -59,6 +69,15 @@ class OperatorEndpoints:
     def invite(self) -> Response:
         """Sign an invitation code."""
         return bodies.respond(self._orders.invite(bodies.decode(bodies.read(), Invite)))
+
+    def invitations(self) -> Response:
+        """List the newest invitations, without their codes."""
+        return bodies.respond(Invitations(invitations=self._orders.invitations.all()))
+
+    def revoke(self, name: str) -> Response:
+        """Revoke an invitation."""
+        self._orders.revoke(name)
+        return Response(status=204)
 
     def start(self) -> Response:
         """Start a phase: it gathers phones, then the driver runs it."""

@@ -1,4 +1,4 @@
-"""Orders of operators, by the API or by the dashboard: invite phones, start, begin, stop phases.
+"""Orders of operators, by API or dashboard: invite phones and revoke; start, begin, stop phases.
 
 An order that changes the database and its audit log entry are one transaction.
 """
@@ -13,13 +13,14 @@ from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageErr
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api.authentication import present_operator
 from earshot_server.api.problems import UnknownPhaseError
-from earshot_server.api.views import PhaseView, Stopped, TwoOperators
+from earshot_server.api.views import NewOperator, OperatorToken, PhaseView, Stopped, TwoOperators
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.forecast import check_possible, refusals
 from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
+from earshot_server.store.invitations import IssuedInvitations
 from earshot_server.store.operators import Accounts
 from earshot_server.store.registry import Registry
 
@@ -36,20 +37,72 @@ class Orders:
 
     def __init__(self, database: Database, credentials: Credentials, helper: str = "") -> None:
         self.archive = Archive(database)
+        self.invitations = IssuedInvitations(database)
         self._database = database
         self._registry = Registry(database)
-        self._accounts = Accounts(database)
+        self.accounts = Accounts(database)
         self._credentials = credentials
         leader = credentials.leader if helper else ""
         self.two_operators = TwoOperators(leader=leader, helper=helper)
 
     def invite(self, invite: Invite) -> Invitation:
-        """Sign an invitation code."""
-        codes, now = InvitationCodes(self._credentials.invitation_key), time.time()
-        issued = codes.issue(invite, now)
-        named = codes.check(issued.code, b"", now).invitation.hex()
-        self._record("invite", named, f"{invite.uses} uses, {invite.days:g} days")
+        """Sign an invitation code.
+
+        Raises:
+            InvitationNameError: Another invitation has the name.
+        """
+        codes = InvitationCodes(self._credentials.invitation_key)
+        issued = codes.issue(invite, time.time())
+        invitation = codes.check(issued.code, b"", 0.0).invitation  # however soon it expires
+        with self._database.transaction():
+            self.invitations.add(invitation, issued)
+            self._record("invite", issued.name, f"{invite.uses} uses, {invite.days:g} days")
         return issued
+
+    def revoke(self, name: str) -> None:
+        """Revoke an invitation.
+
+        Raises:
+            UnknownInvitationError: No invitation has this name.
+            InvitationOverError: It is revoked, expired or used up already.
+        """
+        with self._database.transaction():
+            self.invitations.revoke(name)
+            self._record("revoke invitation", name)
+
+    def add_operator(self, new: NewOperator) -> OperatorToken:
+        """Add an operator, and return the token, which is kept nowhere.
+
+        Raises:
+            OperatorNameError: The name is taken.
+        """
+        with self._database.transaction():
+            token = self.accounts.add(new.name, new.role)
+            self._record("add operator", new.name, new.role.value)
+        return OperatorToken(name=new.name, token=token)
+
+    def remove_operator(self, name: str) -> None:
+        """Remove an operator, whose token is void from now on.
+
+        Raises:
+            UnknownOperatorError: There is no such operator.
+            OperatorNameError: The operator is the one whose token is in the data folder.
+        """
+        with self._database.transaction():
+            self.accounts.remove(name)
+            self._record("remove operator", name)
+
+    def rotate(self, name: str) -> OperatorToken:
+        """Give an operator a new token in place of the old one.
+
+        Raises:
+            UnknownOperatorError: There is no such operator.
+            OperatorNameError: The operator is the one whose token is in the data folder.
+        """
+        with self._database.transaction():
+            token = self.accounts.rotate(name)
+            self._record("rotate token", name)
+        return OperatorToken(name=name, token=token)
 
     def start(self, wanted: StartPhase, phase: bytes | None = None) -> bytes:
         """Start a phase: it gathers phones, then the driver runs it.
@@ -169,4 +222,4 @@ class Orders:
         return record
 
     def _record(self, action: str, subject: str, detail: str = "") -> None:
-        self._accounts.record(present_operator().name, action, subject, detail)
+        self.accounts.record(present_operator().name, action, subject, detail)

@@ -86,7 +86,11 @@ class Phones:
         authenticate_new_phone(enrol.public_key, body)
         admission = self._attestation.check(enrol.attestation, enrol.public_key, time.time())
         phone = self._registry.enrol(
-            enrol.public_key, admission.invitation, admission.uses, admission.cohort
+            enrol.public_key,
+            admission.invitation,
+            admission.uses,
+            admission.cohort,
+            listed=admission.listed,
         )
         return bodies.respond(Enrolled(phone=str(phone)))
 

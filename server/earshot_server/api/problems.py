@@ -44,6 +44,11 @@ from earshot_server.store.database import (
     DatabaseUnavailableError,
     NewerSchemaError,
 )
+from earshot_server.store.invitations import (
+    InvitationNameError,
+    InvitationOverError,
+    UnknownInvitationError,
+)
 from earshot_server.store.operators import OperatorNameError, UnknownOperatorError
 from earshot_server.store.registry import InvitationUsedUpError
 
@@ -169,9 +174,14 @@ KINDS: dict[type[Exception], ProblemKind] = {
     UnknownOperatorError: ProblemKind("unknown-operator", "There is no such operator", 404),
     UnknownPhoneError: ProblemKind("unknown-phone", "There is no such phone", 404),
     UnknownPhaseError: ProblemKind("unknown-phase", "There is no such phase", 404),
+    UnknownInvitationError: ProblemKind("unknown-invitation", "There is no such invitation", 404),
     NotAcceptableError: ProblemKind("not-acceptable", "None of the accepted formats exists", 406),
     RepeatedMessageError: ProblemKind("repeated", "Another answer was accepted already", 409),
     OperatorNameError: ProblemKind("operator-name", "No operator can have this name", 409),
+    InvitationNameError: ProblemKind("invitation-name", "Another invitation has this name", 409),
+    InvitationOverError: ProblemKind(
+        "invitation-over", "The invitation admits no phone already", 409
+    ),
     UnexpectedMessageError: ProblemKind(
         "unexpected", "The message does not fit the present step", 409
     ),

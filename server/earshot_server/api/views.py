@@ -16,7 +16,14 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import Composed
 from earshot_server.phases.spending import spending
-from earshot_server.records import AuditEntry, CohortRecord, PhaseRecord, StepRecord, Trouble
+from earshot_server.records import (
+    AuditEntry,
+    CohortRecord,
+    InvitationRecord,
+    PhaseRecord,
+    StepRecord,
+    Trouble,
+)
 from earshot_server.store.operators import Role
 
 
@@ -85,6 +92,12 @@ class PhaseExport(msgspec.Struct, frozen=True, kw_only=True):
 
     phase: PhaseView
     ending: AnyEnding | None
+
+
+class Invitations(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest invitations, newest first."""
+
+    invitations: tuple[InvitationRecord, ...]
 
 
 class Cohorts(msgspec.Struct, frozen=True, kw_only=True):

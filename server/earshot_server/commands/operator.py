@@ -124,8 +124,8 @@ def _show(new: OperatorToken, as_json: bool) -> None:
         return
     print(new.token)
     print(
-        f"This is the token of {new.name}, shown only once: on the command line {TOKEN_VARIABLE}, "
-        f"in a browser the password of the user {new.name}.",
+        f"This is the token of {new.name}, shown only once: sign in with it in a browser, or give "
+        f"it to commands in {TOKEN_VARIABLE}.",
         file=sys.stderr,
     )
 

@@ -25,7 +25,9 @@ def serve(*, settings: Annotated[Serving, Parameter(name="*")] = _DEFAULT) -> No
 
     def ready(address: str) -> None:
         print(f"Earshot serves at {address}")
-        print(f"Dashboard: sign in with the token in {settings.data / TOKEN_FILE}", flush=True)
+        where = "at your proxy's https address" if settings.proxies else "there"
+        token = (settings.data / TOKEN_FILE).absolute()
+        print(f"Dashboard: sign in {where} with the token in {token}", flush=True)
         leader = Credentials.load_or_create(settings.data, leads=settings.leads).leader
         if leader:
             helper = settings.helper_identity

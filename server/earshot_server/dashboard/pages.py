@@ -47,6 +47,7 @@ def blueprint(
     archive: Archive,
     clock: Callable[[], float] = time.time,
     operators: tuple[str, str] = ("", ""),
+    helper: str = "",
 ) -> Blueprint:
     """Return `/`, `/phases/<hex>` and its `wall`, `/statistics`, tables as CSV, and `/static/…`.
 
@@ -57,6 +58,7 @@ def blueprint(
         clock: Clock in seconds since 1970.
         operators: Public keys of leader and helper of sums by two operators, in hexadecimal; empty
             without a helper.
+        helper: URL of the helper; empty without one.
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
     pages.after_request(secure)
@@ -82,6 +84,7 @@ def blueprint(
             live=bool(under_way),
             most=MOST_PHASES,
             operators=operators,
+            helper=helper,
         )
 
     @pages.get("/phases/<name>")

@@ -40,6 +40,7 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
         operator=operator,
         form_key=form_key,
         may_change=bool(form_key) and operator.role.includes(Role.OPERATOR),
+        may_manage=bool(form_key) and operator.role.includes(Role.ADMIN),
         **shown,
     )
 

@@ -99,7 +99,7 @@ def serve(serving: HelperServing, ready: Callable[[str, str], None]) -> None:
         app = partial(_app, serving)
         web = Child("web", serving.log_level, run_web, serving, app, listener)
         stack.callback(web.end)
-        ready(address.url, folder.identity.public_key().public_bytes_raw().hex())
+        ready(address.reachable.url, folder.identity.public_key().public_bytes_raw().hex())
         supervise((web,), stop, _Tidying(folder), errors.last_words)
 
 

@@ -144,7 +144,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         web = Child("web", serving.log_level, run_web, serving, app, listener)
         # The web server ends first, so that every accepted answer is acknowledged.
         stack.callback(web.end)
-        ready(address.url)
+        ready(address.reachable.url)
         supervise((web, driver), stop, partial(_revive, postgres, stop), errors.last_words)
 
 
@@ -170,6 +170,7 @@ def _app(serving: Serving, url: str, counts: SharedCounts) -> Flask:
             credentials=Credentials.load_or_create(serving.data, leads=serving.leads),
             phone_origins=serving.origins,
             phone_page=serving.phone_page or "",
+            helper=serving.helper or "",
             helper_key=serving.helper_identity,
             phone_requests_per_minute=serving.requests_per_minute,
             address_requests_per_minute=serving.address_requests_per_minute,

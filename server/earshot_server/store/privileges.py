@@ -25,6 +25,7 @@ WEB: Privileges = {
     "readiness": "SELECT, INSERT, UPDATE",
     "phones": "SELECT, INSERT, DELETE, UPDATE (enrolled)",  # without it no row can be locked
     "invitations": "SELECT, INSERT, UPDATE (used)",
+    "invitation_codes": "SELECT, INSERT, UPDATE (revoked)",
     "gatherings": "SELECT, INSERT, UPDATE (joined, ended, failure)",
     "members": "SELECT, INSERT, DELETE, UPDATE (index, refused)",
     "refusals": "SELECT, INSERT, UPDATE (phones)",

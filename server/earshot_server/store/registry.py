@@ -15,6 +15,7 @@ from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.rules import Rule
 from earshot_server.store.database import Database
+from earshot_server.store.invitations import IssuedInvitations
 
 _TOLD_TO_ALL = [
     str(kind.parameters.__struct_config__.tag) for kind in KINDS if kind.outcome.told_to_all
@@ -137,30 +138,57 @@ class Registry:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._invitations = IssuedInvitations(database)
 
     # ----------------------------------------------------------------------------- phones
 
-    def enrol(self, public_key: bytes, invitation: bytes, uses: int, cohort: str = "") -> int:
+    def enrol(
+        self,
+        public_key: bytes,
+        invitation: bytes,
+        uses: int,
+        cohort: str = "",
+        *,
+        listed: bool = False,
+    ) -> int:
         """Enrol a phone under its Ed25519 key, and return its number.
 
         The same key is the same phone, which stays in the cohort with which it first enrolled.
 
+        Args:
+            public_key: Key of the phone, 32 bytes.
+            invitation: Identifier of the invitation, or of another attestation.
+            uses: Most phones that it enrols.
+            cohort: Cohort of the phone; empty for none.
+            listed: Whether the invitation must be listed, and not revoked.
+
         Raises:
             InvitationUsedUpError: The invitation has enrolled as many phones as it has `uses`.
+            InvitationError: The invitation must be listed, and is revoked or not listed.
         """
         rows = _again_if_raced(
             lambda: self._database.query(
                 "WITH known AS (SELECT phone FROM phones WHERE public_key = %(key)s),"
                 " allowed AS (INSERT INTO invitations AS i (invitation, used)"
                 "  SELECT %(invitation)s, 1 WHERE %(uses)s > 0 AND NOT EXISTS (SELECT FROM known)"
+                "  AND (NOT %(listed)s OR EXISTS (SELECT FROM invitation_codes"
+                "   WHERE invitation = %(invitation)s AND revoked IS NULL))"
                 "  ON CONFLICT (invitation) DO UPDATE SET used = i.used + 1"
                 "  WHERE i.used < %(uses)s RETURNING invitation),"
                 " enrolled AS (INSERT INTO phones (public_key, invitation, cohort)"
                 "  SELECT %(key)s, invitation, %(cohort)s FROM allowed RETURNING phone)"
                 " SELECT phone FROM known UNION ALL SELECT phone FROM enrolled",
-                {"key": public_key, "invitation": invitation, "uses": uses, "cohort": cohort},
+                {
+                    "key": public_key,
+                    "invitation": invitation,
+                    "uses": uses,
+                    "cohort": cohort,
+                    "listed": listed,
+                },
             )
         )
+        if not rows and listed:
+            self._invitations.check(invitation)
         if not rows:
             raise InvitationUsedUpError(
                 f"{uses} phones have enrolled with this invitation, and no more may: "

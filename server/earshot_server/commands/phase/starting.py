@@ -31,7 +31,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS, packaged
 from earshot_server.commands.options import DEFAULT, AsJson, Labels, OperatorConnection
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
-from earshot_server.commands.phase.places import NOTHING, newest, of_phase
+from earshot_server.commands.phase.places import NOTHING, of_phase, published
 from earshot_server.commands.phase.samples import Samples, of_file, unnamed
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.verdict import verdict
@@ -39,6 +39,8 @@ from earshot_server.operator_client import OperatorClient, ServerError
 from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import forecast
 from earshot_server.phases.options import (
+    CONTACT_EPSILON,
+    CONTACTS,
     NO_OPTION,
     CellOptions,
     CentroidOptions,
@@ -51,12 +53,12 @@ from earshot_server.phases.options import (
     of_encoder,
     refuse_others,
 )
+from earshot_server.phases.places import newest
 
 _HOUR = 3600.0
 _DAY_HOURS = 24.0
 _Operator = Callable[[], OperatorClient | None]
 """The server's operator, connected on demand; None for a dry run without a server."""
-_EPSILON = 0.25
 _SHIPPED = ", ".join(SHIPPED_ENCODERS)
 
 
@@ -72,7 +74,7 @@ class StatisticsOptions:
             contacts; none to leave these out; by default the newest phase.
     """
 
-    contacts: int = 8
+    contacts: int = CONTACTS
     since: Annotated[date | None, Parameter(name="--from")] = None
     until: date | None = None
     places_of: str | None = None
@@ -175,7 +177,7 @@ def _learning(options: Options) -> PhaseParameters:
 
 
 def _statistics(options: Options) -> StatisticsParameters:
-    epsilon = parse_budget(options.budget, [HISTOGRAM]).get(HISTOGRAM, _EPSILON)
+    epsilon = parse_budget(options.budget, [HISTOGRAM]).get(HISTOGRAM, CONTACT_EPSILON)
     return made(StatisticsParameters, options, epsilon=epsilon)
 
 
@@ -357,7 +359,7 @@ def _places(
     """Return the places used to count unlabelled contacts: of one phase, or of the newest."""
     server = None if phase == NOTHING else operator()
     if phase is None and server is not None:
-        return newest(server, hierarchy)
+        return newest(published(server), hierarchy)
     if phase in (None, NOTHING):
         return None
     if server is None:

@@ -67,9 +67,21 @@ CREATE TABLE phones (
     cohort text NOT NULL DEFAULT ''
 );
 
+-- How many phones have enrolled with each attestation, an invitation code or another.
 CREATE TABLE invitations (
     invitation bytea PRIMARY KEY,
     used integer NOT NULL
+);
+
+-- The invitation codes that were signed. A code cannot be made from its row: that takes the key.
+CREATE TABLE invitation_codes (
+    invitation bytea PRIMARY KEY CHECK (octet_length(invitation) = 16),
+    name text NOT NULL UNIQUE,
+    uses integer NOT NULL,
+    cohort text NOT NULL,
+    made double precision NOT NULL DEFAULT seconds_now(),
+    expires double precision NOT NULL,
+    revoked double precision
 );
 
 CREATE TABLE gatherings (
