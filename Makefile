@@ -167,3 +167,8 @@ clean: ## remove what make made
 	@echo "Installing what tests need besides: 4 GB on disk, two to three minutes."
 	@$(V)/python deploy/packages.py $<
 	@touch $@
+
+# From the last commit alone; CONTRIBUTING.md, *Releasing*, says what comes before and after.
+.PHONY: release
+release: .venv/.installed ## write what a release publishes into out/release
+	PYTHONPATH=tests $(V)/python -m support.release out/release

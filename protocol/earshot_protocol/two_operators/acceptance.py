@@ -41,7 +41,7 @@ def refusals_of_offer(
     if expected.ones is not None and not available():
         yield RefusedError(
             f"{Rule.PROOFS}: its ballots are to be proved, and this phone lacks the package for "
-            "that (earshot-sensing[proofs])",
+            "that (the extra [proofs])",
             Rule.PROOFS,
         )
     for role, identity, known in (

@@ -85,7 +85,7 @@ MEANINGS: dict[str, str] = {
     Rule.TOO_FEW: "the helper's offer lets a total be made of fewer reports than the phase says",
     Rule.WRONG_OFFER: "the offer of a sum is not signed by both operators, or is not for this task",
     Rule.PROOFS: "ballots are to be proved, and the phone's app lacks the package for that: an app "
-    "with the extra earshot-sensing[proofs] is needed",
+    "with the extra [proofs] is needed",
     Rule.CLOSED: "reports of the sum are taken at another time, by the phone's clock: the phone "
     "came too late, or its clock is wrong by more than an hour",
     Rule.CHANGED: "the parameters of the phase, or the phone's number, changed between its steps",
