@@ -204,4 +204,4 @@ def _run(*words: str | Path, cwd: Path | None = None, given: str = "") -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]).absolute())
