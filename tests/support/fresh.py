@@ -165,9 +165,7 @@ def tried(
     install = (uv, "pip", "install", "--quiet", "--no-config", "--python", programs / "python")
     chosen = ["--resolution", "lowest-direct"]
     if versions == "locked":
-        lock = (ROOT / "requirements.lock").read_text("utf-8")
-        pins = re.sub(r"^([\w-]+)\[.*?\]", r"\1", lock, flags=re.MULTILINE)
-        (folder / "pins").write_text(re.sub(r" \\\n.*", "", pins), "utf-8")
+        (folder / "pins").write_text("\n".join(pins()), "utf-8")
         chosen = ["--constraint", "pins"]
     extras = (word for extra in case.extras for word in ("--extra", extra))
     asked = built / case.distribution / "pyproject.toml"
@@ -199,6 +197,13 @@ def tried(
         run(folder, programs / program, *words)
     yield f"ran {len(commands)} commands' help, {len(case.examples)} examples"
     yield f"in {time.monotonic() - begun:.0f} s"
+
+
+def pins() -> list[str]:
+    """Return the lock's versions as constraints, which have neither extras nor digests."""
+    lock = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+    entries = (line.removesuffix(" \\") for line in lock if re.match(r"\w", line))
+    return [re.sub(r"\[.*?\]", "", entry, count=1) for entry in entries]
 
 
 def run(folder: Path, *words: str | Path) -> str:

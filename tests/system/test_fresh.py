@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from support.closure import distributions
-from support.fresh import CASES, Case, FailedError, run
+from support.fresh import CASES, Case, FailedError, pins, run
 from support.lowest import too_low
 from support.release import PHONE_EXTRAS, PROJECT
 
@@ -39,6 +39,13 @@ def test_an_environment_holds_what_its_extras_bring(case: Case) -> None:
     wanted = {Requirement(line).name for line in case.requirements}
     assert wanted <= distributions(*case.extras)
     assert {"numpy", "cryptography", "msgspec"} <= wanted
+
+
+def test_the_locked_versions_are_constraints() -> None:
+    found = [Requirement(each) for each in pins()]
+    assert {"numpy", "jsonschema", "psycopg"} <= {each.name for each in found}
+    assert not any(each.extras or each.url for each in found)
+    assert all(str(each.specifier).startswith("==") for each in found)
 
 
 def test_a_bound_below_what_is_installed_is_noticed(tmp_path: Path) -> None:
