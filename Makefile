@@ -134,7 +134,9 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them
 	$(call compile,simulations/requirements.lock,--extra simulations .venv/lock/build.txt \
 		--constraint .venv/lock/versions.txt,what `make demo` installs)
 
-# With uv, since pip installs only the newest. It takes half an hour and is not part of CI.
+# With uv, since pip installs the newest alone. The whole takes half an hour, and is no part of CI.
+lowest: VERSIONS := lowest
+lowest: fresh
 LOWEST_TESTS := tests/protocol tests/client tests/server tests/models tests/simulations
 lowest: ## run tests with the lowest versions that pyproject.toml allows (LOWEST_TESTS=...)
 	$(PYTHON) -m venv --clear .venv/lowest
@@ -167,3 +169,18 @@ clean: ## remove what make made
 	@echo "Installing what tests need as well: 4 GB on disk, two to three minutes."
 	@$(V)/python deploy/packages.py $<
 	@touch $@
+
+# Each wheel with each extra, and with those that a command needs, at lowest and at locked versions.
+VERSIONS := lowest locked
+PYTHONS := $(PYTHON)
+.PHONY: fresh
+fresh: .venv/.installed ## install each wheel with each extra, and run what it carries (PYTHONS=...)
+	$(PYTHON) -m venv --clear .venv/fresh
+	.venv/fresh/bin/python -m pip --quiet install uv==0.13.9
+	set -e; for versions in $(VERSIONS); do \
+		PYTHONPATH=tests $(V)/python -m support.fresh .venv/fresh/bin/uv $$versions $(PYTHONS); done
+
+# From the last commit alone; CONTRIBUTING.md, *Releasing*, says what comes before and after.
+.PHONY: release
+release: .venv/.installed ## write what a release publishes into out/release
+	PYTHONPATH=tests $(V)/python -m support.release out/release

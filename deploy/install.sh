@@ -106,7 +106,7 @@ suitable() { # a Python that the service's account can run, new enough, able to 
 if [ -n "$python" ]; then
     suitable "$python" || fail "$python is not a Python 3.11 or later with venv that ${account:-you} can run"
 else
-    for name in python3 python3.13 python3.12 python3.11 /usr/bin/python3 /usr/local/bin/python3; do
+    for name in python3 python3.14 python3.13 python3.12 python3.11 /usr/bin/python3 /usr/local/bin/python3; do
         found=$(command -v "$name") && suitable "$found" && python=$found && break
     done
     [ -n "$python" ] || fail "there is no Python 3.11 or later with venv that ${account:-you} can" \

@@ -217,8 +217,8 @@ class UnknownCommandError(LocalError):
     """No sub-command has the name that was given."""
 
 
-class NoStudiesError(LocalError):
-    """This installation has no studies of papers."""
+class NoPackageError(LocalError):
+    """This installation lacks the package that holds a sub-command."""
 
 
 def _require(name: str, words: Sequence[str]) -> None:
@@ -230,22 +230,31 @@ def _require(name: str, words: Sequence[str]) -> None:
             f"no such command: {name if name and name.isprintable() else ascii(name)}; "
             f"{f'did you mean {close[0]}? ' if close else ''}`earshot --help` lists them"
         )
-    if command.package == "studies" and not _has_studies():
-        raise NoStudiesError(
-            "studies of papers are not in the wheels: run them from a checkout of the repository, "
-            "where they are in simulations/earshot_studies"
+    if command.package == "studies" and not _has("studies"):
+        raise NoPackageError(
+            "studies of papers are in no wheel: they are in the repository, folder "
+            "simulations/earshot_studies, and run from a checkout"
+        )
+    if distribution.name() == distribution.PHONE and not _has(command.package):
+        raise NoPackageError(
+            f"earshot {name} is not in {distribution.PHONE}: pip uninstall {distribution.PHONE}, "
+            f"then pip install '{distribution.NAME}[{','.join(command.needed(words))}]'"
         )
     distribution.require(f"earshot {name}", command.needed(words))
 
 
-def _has_studies() -> bool:
-    """Return whether this is a checkout, which has the studies of papers."""
-    return importlib.util.find_spec("earshot_studies") is not None
+def _has(package: str) -> bool:
+    """Return whether this installation has one of our packages.
+
+    A wheel has no studies of papers, and that of the phone alone only the client and its protocol.
+    """
+    return importlib.util.find_spec(f"earshot_{package}") is not None
 
 
 def _overview() -> str:
     """Return the list of sub-commands, each with the extras that it needs."""
     width = max(40, min(100, shutil.get_terminal_size().columns))
+    here = distribution.name()
     lacking = {each.extras: distribution.missing(each.extras) for each in SUB_COMMANDS.values()}
 
     def row(name: str, text: str) -> str:
@@ -256,13 +265,15 @@ def _overview() -> str:
         )  # fmt: skip
 
     def needs(command: SubCommand) -> str:
-        if command.package == "studies" and not _has_studies():
-            return "only in a checkout"
+        if command.package == "studies" and not _has("studies"):
+            return "in a checkout alone"
+        if here == distribution.PHONE and not _has(command.package):
+            return f"in {distribution.NAME} alone"
         return ",".join(command.extras) + ": not installed" * bool(lacking[command.extras])
 
     brackets = (
-        "A command needs the extras in brackets; install them as in "
-        f"{distribution.installation('server')}."
+        "The extras in brackets bring what a command needs, as "
+        f"{distribution.installation('phone')} does."
     )
     return "\n".join(
         [
@@ -304,21 +315,19 @@ def main() -> NoReturn:
 def _run() -> None:
     words = sys.argv[1:]
     behind = list(itertools.dropwhile("--help".__eq__, words))  # `earshot --help serve`, too
-    if not behind:
-        print(_overview())
-        sys.exit()
-    wanted, *rest = behind
-    if wanted == "--version":
-        print(distribution.version())
-        sys.exit()
-    if wanted.startswith("-"):
-        print(
-            f"earshot: {wanted}: name a command first, as `earshot simulate --help`; "
-            "`earshot --help` lists them",
-            file=sys.stderr,
-        )
-        sys.exit(2)
+    wanted, *rest = behind or ["--help"]
     try:
+        if wanted == "--help":
+            print(_overview())
+            sys.exit()
+        if wanted == "--version":
+            print(distribution.version())
+            sys.exit()
+        if wanted.startswith("-"):
+            raise UnknownCommandError(
+                f"{wanted}: name a command first, as `earshot simulate --help`; "
+                "`earshot --help` lists them"
+            )
         _require(wanted, rest)
     except LocalError as error:
         print(f"earshot: {error}", file=sys.stderr)

@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Sequence
 
 from earshot_protocol.errors import LocalError
 
 NAME = "earshot-sensing"
+"""Everything: the phone, the server, models and simulations."""
+PHONE = "earshot-phone"
+"""Protocol and client alone, for apps. Both own the same files, so an environment has one."""
 
 _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*;.*\bextra\s*==\s*[\"'](?P<extra>[\w-]+)[\"']")
 """Requirement of an extra in a wheel's metadata, in which our own extras are expanded."""
 
 
-def version() -> str:
-    """Return the installed version."""
-    from importlib import metadata  # slow to load, and apps do not need it
+class MissingExtraError(LocalError):
+    """Packages of an extra are not installed; the message has the command that installs them."""
 
-    return metadata.version(NAME)
+
+class MixedVersionsError(LocalError):
+    """Two versions of our files are installed over each other."""
+
+
+def name() -> str:
+    """Return the name of the installed distribution of ours, or `NAME` if there is none.
+
+    Raises:
+        MixedVersionsError: Both are installed, in different versions.
+    """
+    return next(iter(_installed()), NAME)
+
+
+def version() -> str:
+    """Return the installed version.
+
+    Raises:
+        importlib.metadata.PackageNotFoundError: A program carries its own copy of our files.
+        MixedVersionsError: Both distributions are installed, in different versions.
+    """
+    from importlib import metadata  # slow to load, and apps do not ask
+
+    return metadata.version(name())
 
 
 def installation(*extras: str) -> str:
-    """Return the command that installs these extras, named as in `pyproject.toml`."""
-    return f"pip install '{NAME}[{','.join(extras)}]'"
-
-
-class MissingExtraError(LocalError):
-    """Packages of an extra are not installed; the message has the command that installs them."""
+    """Return the command that installs these extras of the installed distribution of ours."""
+    return f"pip install '{name()}[{','.join(extras)}]'"
 
 
 def unusable(what: str, package: str, module: str, extra: str, error: ImportError) -> str:
@@ -70,19 +92,31 @@ def missing(extras: Collection[str]) -> list[str]:
     from importlib import metadata
 
     try:
-        requirements = metadata.requires(NAME) or []
+        requirements = metadata.requires(name()) or []
     except metadata.PackageNotFoundError:
         return []
     wanted = [found for text in requirements if (found := _REQUIREMENT.match(text)) is not None]
-    names = dict.fromkeys(each["name"] for each in wanted if each["extra"] in extras)
-    return [name for name in names if not _installed(name)]
+    needed = dict.fromkeys(each["name"] for each in wanted if each["extra"] in extras)
+    return [each for each in needed if not _versions(each)]
 
 
-def _installed(name: str) -> bool:
+def _installed() -> dict[str, str]:
+    """Return the installed distributions of ours, the whole first, with their versions."""
+    found = _versions(NAME, PHONE)
+    if len(set(found.values())) > 1:
+        raise MixedVersionsError(
+            f"{' and '.join(f'{each} {version}' for each, version in found.items())} are installed "
+            f"over each other: pip uninstall {' '.join(found)}, then install one of them"
+        )
+    return found
+
+
+def _versions(*names: str) -> dict[str, str]:
+    """Return the version of each of these distributions that is installed."""
     from importlib import metadata
 
-    try:
-        metadata.distribution(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
+    found = {}
+    for each in names:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[each] = metadata.version(each)
+    return found

@@ -45,7 +45,7 @@ def packaged(name: str) -> bytes:
     digest = SHIPPED_ENCODERS.get(name)
     if digest is None:
         raise DamagedEncoderError(
-            f"there is no encoder '{name}' in {distribution.NAME}; it has: "
+            f"there is no encoder '{name}' in {distribution.name()}; it has: "
             f"{', '.join(SHIPPED_ENCODERS)}"
         )
     file = packaged_file(name)
@@ -53,6 +53,6 @@ def packaged(name: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != digest:
         raise DamagedEncoderError(
             f"the packaged encoder '{name}' does not have the digest {digest}; "
-            f"reinstall {distribution.NAME}"
+            f"reinstall {distribution.name()}"
         )
     return data

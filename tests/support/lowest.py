@@ -6,7 +6,9 @@ One that no wheel, or no other package, lets anybody install is not the lowest t
 from __future__ import annotations
 
 import sys
+import sysconfig
 import tomllib
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -17,17 +19,25 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def main() -> None:
-    """Exit with the bounds of which another version is installed; 3.9 is met by any 3.9.x."""
+    """Exit with the bounds of which another version is installed."""
     project = tomllib.loads(PROJECT.read_text("utf-8"))["project"]
     lines = set(project["dependencies"]).union(*project["optional-dependencies"].values())
+    sys.exit("\n".join(too_low(lines, Path(sysconfig.get_path("purelib")))))
+
+
+def too_low(requirements: Iterable[str], packages: Path) -> list[str]:
+    """Return the requirements of which a folder has another version than the bound.
+
+    3.9 is met by any 3.9.x.
+    """
     wrong = []
-    for requirement in map(Requirement, sorted(lines)):
+    for requirement in map(Requirement, sorted(requirements)):
+        (found,) = metadata.distributions(name=requirement.name, path=[str(packages)])
         for bound in requirement.specifier:
             lowest = Version(bound.version).release
-            here = metadata.version(requirement.name)
-            if Version(here).release[: len(lowest)] != lowest:
-                wrong.append(f"{requirement}: the lowest that can be installed is {here}")
-    sys.exit("\n".join(wrong))
+            if Version(found.version).release[: len(lowest)] != lowest:
+                wrong.append(f"{requirement}: the lowest that can be installed is {found.version}")
+    return wrong
 
 
 if __name__ == "__main__":

@@ -11,11 +11,13 @@ import tomllib
 import venv
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from support.closure import distributions, link
+from support.release import PHONE_EXTRAS
 
 from earshot_client.command import SUB_COMMANDS
 from earshot_protocol import distribution
@@ -81,6 +83,7 @@ def test_the_search_finds_what_it_is_for() -> None:
 def test_every_text_names_the_distribution_and_an_extra_of_it() -> None:
     assert PROJECT["name"] == distribution.NAME
     known = {(PROJECT["name"], extra) for extra in ("", *PROJECT["optional-dependencies"])}
+    known |= {(distribution.PHONE, extra) for extra in ("", *PHONE_EXTRAS)}
     wrong, right = {}, set()
     for name, text in tracked():
         found = named_in(text)
@@ -102,6 +105,61 @@ def test_every_hint_of_ours_is_an_extra_of_the_project() -> None:
         requirement = Requirement(words.removeprefix("pip install '").removesuffix("'"))
         assert requirement.name == PROJECT["name"]
         assert requirement.extras == set(extras) <= set(PROJECT["optional-dependencies"])
+
+
+def installed(folder: Path, name: str, version: str) -> None:
+    """Put the description of an installed distribution into a folder."""
+    about = folder / f"{name.replace('-', '_')}-{version}.dist-info" / "METADATA"
+    about.parent.mkdir(parents=True)
+    about.write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+@pytest.mark.parametrize(
+    ("versions", "name", "version"),
+    [
+        ({"earshot-phone": "0.2.0"}, "earshot-phone", "0.2.0"),
+        ({"earshot-sensing": "0.3.0"}, "earshot-sensing", "0.3.0"),
+        ({"earshot-sensing": "0.3.0", "earshot-phone": "0.3.0"}, "earshot-sensing", "0.3.0"),
+    ],
+)
+def test_the_installed_distribution_is_found(
+    versions: dict[str, str],
+    name: str,
+    version: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for each in versions.items():
+        installed(tmp_path, *each)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert (distribution.name(), distribution.version()) == (name, version)
+    assert distribution.installation("phone") == f"pip install '{name}[phone]'"
+
+
+def test_without_an_installation_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app may carry its own copy of our files."""
+    monkeypatch.setattr(sys, "path", [])
+    assert distribution.name() == distribution.NAME
+    assert distribution.missing(("phone",)) == []
+    with pytest.raises(PackageNotFoundError):
+        distribution.version()
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["ledger"]])
+def test_two_versions_over_each_other_are_refused_by_name(words: list[str], tmp_path: Path) -> None:
+    installed(tmp_path, distribution.PHONE, "0.0.9")
+    done = subprocess.run(  # noqa: S603 - our own words
+        [sys.executable, "-m", "earshot_client", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        f"earshot: earshot-sensing {PROJECT['version']} and earshot-phone 0.0.9 are installed over "
+        "each other: pip uninstall earshot-sensing earshot-phone, then install one of them\n"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def shell(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 def pins(lock: Path) -> dict[str, str]:
     return dict(
         re.findall(
-            r"^([a-z0-9-]+)(?:\[[a-z,]+\])?==([^ ]+)", lock.read_text("utf-8"), flags=re.MULTILINE
+            r"^([a-z0-9-]+)(?:\[[a-z,-]+\])?==([^ ]+)", lock.read_text("utf-8"), flags=re.MULTILINE
         )
     )
 

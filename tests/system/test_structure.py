@@ -273,7 +273,7 @@ def test_the_lock_pins_every_version_and_names_no_place() -> None:
     entries = [line for line in lock.splitlines() if line and line[0] not in "# "]
     assert len(entries) > len(CORE)
     assert all(
-        re.match(r"[a-z0-9-]+(\[[a-z,]+\])?==[0-9][^ ]*( ; .+)? \\$", line) for line in entries
+        re.match(r"[a-z0-9-]+(\[[a-z,-]+\])?==[0-9][^ ]*( ; .+)? \\$", line) for line in entries
     )
     assert "/" not in lock
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
-from support.documented import blocks
-from support.node import PACKAGE, ROOT, node, node_modules, npm, type_errors
+from support.node import PACKAGE, ROOT, node, type_errors
+from support.release import lay_out, pack
 
 from earshot_protocol.shipped_encoders import packaged
 
@@ -40,16 +39,9 @@ GUIDE = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of an app that has installed what `npm pack` makes of a checkout."""
     folder = tmp_path_factory.mktemp("app")
-    checkout = tmp_path_factory.mktemp("checkout")
-    for name in ("LICENSE", "NOTICE", "protocol"):
-        (checkout / name).symlink_to(ROOT / name)
-    sources = checkout / "client" / "web"
-    shutil.copytree(
-        PACKAGE, sources, ignore=shutil.ignore_patterns("dist", "examples", "node_modules")
-    )
-    (sources / "node_modules").symlink_to(node_modules())
-    packed = npm(sources, "pack", "--pack-destination", str(folder))
-    assert packed.returncode == 0, packed.stderr
+    checkout = folder / "checkout"
+    lay_out(checkout)
+    pack(checkout, folder)
     (archive,) = folder.glob("earshot-phone-*.tgz")
     with tarfile.open(archive) as files:
         files.extractall(folder, filter="data")

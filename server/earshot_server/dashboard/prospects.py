@@ -229,7 +229,7 @@ def _operators(asked: StartPhase) -> list[str]:
     ]
     if parameters.summation is SummationName.TWO_OPERATORS_PROVED:
         said.append(
-            "  their apps also need the package that proves ballots (earshot-sensing[proofs]); "
+            "  their apps also need the package that proves ballots (the extra [proofs]); "
             "without it, phones refuse: proofs"
         )
     return [*said, *few_reports(asked)]
