@@ -232,8 +232,8 @@ def _require(name: str, words: Sequence[str]) -> None:
         )
     if command.package == "studies" and not _has("studies"):
         raise NoPackageError(
-            "studies of papers are in no wheel: they are in the repository, folder "
-            "simulations/earshot_studies, and run from a checkout"
+            "studies of papers are not in the wheels: run them from a checkout of the repository, "
+            "where they are in simulations/earshot_studies"
         )
     if distribution.name() == distribution.PHONE and not _has(command.package):
         raise NoPackageError(
@@ -266,14 +266,14 @@ def _overview() -> str:
 
     def needs(command: SubCommand) -> str:
         if command.package == "studies" and not _has("studies"):
-            return "in a checkout alone"
+            return "only in a checkout"
         if here == distribution.PHONE and not _has(command.package):
-            return f"in {distribution.NAME} alone"
+            return f"only in {distribution.NAME}"
         return ",".join(command.extras) + ": not installed" * bool(lacking[command.extras])
 
     brackets = (
-        "The extras in brackets bring what a command needs, as "
-        f"{distribution.installation('phone')} does."
+        "A command needs the extras in brackets; install them as in "
+        f"{distribution.installation('phone')}."
     )
     return "\n".join(
         [

@@ -189,7 +189,7 @@ def test_the_phone_alone_runs_and_says_what_it_lacks(built: Path, tmp_path: Path
     listed = " ".join(said("--help").split())
     assert "pip install 'earshot-phone[phone]'" in listed
     assert "[phone: not installed]" in listed
-    assert listed.count("[in earshot-sensing alone]") > 10
+    assert listed.count("[only in earshot-sensing]") > 10
     assert said("ledger", status=2).endswith("pip install 'earshot-phone[phone]'\n")
     assert said("bench", "sitting", status=2) == (
         "earshot: earshot bench is not in earshot-phone: pip uninstall earshot-phone, "

@@ -9,6 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from support.documented import blocks
 from support.node import PACKAGE, ROOT, node, type_errors
 from support.release import lay_out, pack
 

@@ -40,7 +40,7 @@ def refusals_of_offer(
     offer, stated = signed.offer, signed.offer.parameters
     if expected.ones is not None and not available():
         yield RefusedError(
-            f"{Rule.PROOFS}: its ballots are to be proved, and this phone lacks the package for "
+            f"{Rule.PROOFS}: its ballots must be proved, and this phone lacks the package for "
             "that (the extra [proofs])",
             Rule.PROOFS,
         )

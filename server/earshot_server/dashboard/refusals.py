@@ -89,10 +89,10 @@ MEANINGS: dict[str, str] = {
     Rule.WEAK_NOISE: "the helper's offer of a sum states less noise than the phase promises",
     Rule.TOO_FEW: "the helper's offer lets a total be made of fewer reports than the phase says",
     Rule.WRONG_OFFER: "the offer of a sum is not signed by both operators, or is not for this task",
-    Rule.PROOFS: "ballots are to be proved, and the phone's app lacks the package for that: an app "
+    Rule.PROOFS: "ballots must be proved, and the phone's app lacks the package for that: an app "
     "with the extra [proofs] is needed",
-    Rule.CLOSED: "reports of the sum are taken at another time, by the phone's clock: the phone "
-    "came too late, or its clock is wrong by more than an hour",
+    Rule.CLOSED: "by the phone's clock, the sum does not take reports now: the phone came too "
+    "late, or its clock is wrong by more than an hour",
     Rule.CHANGED: "the parameters of the phase, or the phone's number, changed between its steps",
     Rule.REPEATED: "the phone has released this already",
     Rule.PROTOCOL: "a task that the protocol forbids: a defect of the server or of the app",
