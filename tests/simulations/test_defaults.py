@@ -207,8 +207,8 @@ def test_help_texts_state_the_defaults_that_hold(words: str) -> None:
         for name, argument in options(command).items()
     }
     few, many = (cell_counts(phones, 2.0, 1e-6).start for phones in (100, 10**6))
-    assert f"by default {few}, or {many} where" in said["--cells"]
-    assert f"by default {discovery_budget.MOST_CELLS}." in said["--most-cells"]
+    assert f"by default {few}, or {many} if" in said["--cells"]
+    assert f"by default {discovery_budget.MOST_CELLS}, or --cells" in said["--most-cells"]
     assert f"by default {discovery_budget.EPSILON:g}." in said["--epsilon"]
     if words == "budget":
         return

@@ -105,7 +105,7 @@ MISTAKES: dict[str, list[Row]] = {
     "operator": [
         Row("phase list --server {free}", ["does not answer", "earshot serve"]),
         Row("phase list --server 127.0.0.1:8000", ["not the URL of a server", "http://127.0.0.1"]),
-        Row("phase list --server http://earshot.example:8000", ["everybody on the way", "https"]),
+        Row("phase list --server http://earshot.example:8000", ["others on the network", "https"]),
         Row("phase show ffff --server {url}", ["none begins with ffff"]),
         Row("phase show mine --server {url}", ["hexadecimal digits", "phase list"]),
         Row("phase start --server {url}", ["--phones is missing"]),

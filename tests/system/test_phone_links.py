@@ -120,7 +120,7 @@ class Operator:
 
     def invite(self, wanted: object) -> Invitation:
         self.signed.append(wanted)
-        return Invitation(code="the-code", uses=1, expires=1.0)
+        return Invitation(name="people", code="the-code", uses=1, expires=1.0)
 
 
 def test_the_command_prints_a_link(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,7 +70,7 @@ def test_an_operator_starts_watches_and_stops_a_phase(
     few = ("phase", "start", "--phones", str(PHONES), "--gather-hours", "1", *at(server))
     refused = earshot(*few)
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert f"least_phones: phones={PHONES}; at least 100" in refused.stderr.splitlines()[-1]
+    assert f"do not take part: phones={PHONES}; at least 100" in refused.stderr.splitlines()[-1]
     started = earshot(*few, "--anyway")
     assert started.returncode == 0, started.stderr
     phase = started.stdout.strip()

@@ -128,5 +128,5 @@ def test_too_few_reports_are_not_listed() -> None:
 
 def test_a_sum_that_needs_a_helper_says_so() -> None:
     operators = dataclasses.replace(TWO_OPERATORS, aggregator=Operators().keys)
-    with pytest.raises(WrongStateError, match="MakeOffer: give a helper"):
+    with pytest.raises(WrongStateError, match="no helper to answer MakeOffer"):
         run_sum(terms(), vector, summation=operators)

@@ -379,7 +379,7 @@ def test_a_phone_reports_once_and_keeps_nothing() -> None:
     other = ReportingParticipant(task, np.ones((3, 2), dtype=np.int64))
     elsewhere = opening(Operators().offered(), 4)
     for wrong in (elsewhere, msgspec.structs.replace(asked, sum_id=task.sum_id)):
-        with pytest.raises(UnexpectedMessageError, match="not asked for"):
+        with pytest.raises(UnexpectedMessageError, match="not requested"):
             other.answer(wrong)
     assert not other.done
     for call in (phone.save, lambda: ReportingParticipant.restore(b"")):
