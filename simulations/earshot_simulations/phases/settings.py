@@ -303,10 +303,10 @@ class PhaseSettings(ABC, Generic[F]):
         """Return the entries by which `result.json` makes a repetition comparable.
 
         Returns:
-            versions: Versions of Earshot, Python and libraries; see `versions`.
-            encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none.
-            data: SHA-256 of names, classes, groups and contents of the sound files, hexadecimal;
-                None for generated data.
+            The entries by name: `versions` of Earshot, Python and libraries (see `versions`);
+            `encoder`, the SHA-256 of the encoder file, hexadecimal, None for points, which need
+            none; `data`, the SHA-256 of names, classes, groups and contents of the sound files,
+            hexadecimal, None for generated data.
 
         Raises:
             DatasetError: The folder does not exist, or has no sound.

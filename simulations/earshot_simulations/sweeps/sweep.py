@@ -23,6 +23,8 @@ from earshot_simulations.populations.hearing import Hearings, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.workers import in_parallel
 
+__all__ = ["Arm", "Measure", "Phase", "measured"]
+
 PHASES = "phases"
 """Name of the progress."""
 
@@ -42,7 +44,12 @@ class Measure:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase to be measured, identified by all that its figures depend on."""
+    """One phase to be measured, identified by all that its figures depend on.
+
+    Attributes:
+        measure: Measure of the phase.
+        settings: Settings of the phase.
+    """
 
     measure: Measure
     settings: Settings
