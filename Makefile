@@ -20,7 +20,7 @@ MAKEFLAGS += --jobs=2
 # Hundreds of test processes import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-phones test ci test-all mutants browser lint types imports unit phone-page format lock lowest clean
+.PHONY: help demo demo-phones test ci test-all mutants browser lint types imports unit phone-page docs format lock lowest clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -107,6 +107,12 @@ mutants: .venv/.installed ## insert faults into protective code, one at a time: 
 phone-page: .venv/.installed ## bundle the phone's page into the server's package
 	PYTHONPATH=tests $(V)/python -m support.compiled_page
 
+# From scratch, as a page that is kept from a build before would keep its warnings to itself.
+docs: .venv/docs/.installed ## build the site, with its examples, into out/site
+	rm -rf out/site docs/gallery
+	.venv/docs/bin/sphinx-build -W --keep-going -q -E -c docs/site -d .venv/docs/doctrees . out/site
+	@echo "The site: $(CURDIR)/out/site/index.html"
+
 format: .venv/.installed ## format, and fix what ruff can
 	$(V)/ruff format .
 	$(V)/ruff check --fix .
@@ -133,6 +139,8 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them
 		--constraint .venv/lock/versions.txt,what the server needs$(comma) and of what builds it)
 	$(call compile,simulations/requirements.lock,--extra simulations .venv/lock/build.txt \
 		--constraint .venv/lock/versions.txt,what `make demo` installs)
+	$(call compile,docs/requirements.lock,--extra simulations --extra tables --group docs .venv/lock/build.txt \
+		--constraint .venv/lock/versions.txt,what `make docs` installs)
 
 # With uv, since pip installs the newest alone. The whole takes half an hour, and is no part of CI.
 lowest: VERSIONS := lowest
@@ -147,7 +155,7 @@ lowest: ## run tests with the lowest versions that pyproject.toml allows (LOWEST
 	.venv/lowest/bin/pytest -n 2 --dist loadfile -m "not slow" --hypothesis-profile=quick $(LOWEST_TESTS)
 
 clean: ## remove what make made
-	rm -rf .venv out .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf .venv out docs/gallery .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 		.import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
@@ -184,3 +192,11 @@ fresh: .venv/.installed ## install each wheel with each extra, and run what it c
 .PHONY: release
 release: .venv/.installed ## write what a release publishes into out/release
 	PYTHONPATH=tests $(V)/python -m support.release out/release
+
+.venv/docs/.installed: docs/requirements.lock pyproject.toml
+	@echo "Installing what the site needs: 800 MB on disk, about a minute."
+	@$(PYTHON) -m venv --clear .venv/docs
+	@.venv/docs/bin/python deploy/packages.py $<
+	@.venv/docs/bin/python -m pip --quiet --disable-pip-version-check install --no-deps \
+		--no-build-isolation --editable .
+	@touch $@

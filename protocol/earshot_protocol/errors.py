@@ -10,6 +10,20 @@ from __future__ import annotations
 
 from earshot_protocol.rules import Rule
 
+__all__ = [
+    "EarshotError",
+    "InvalidInputError",
+    "InvalidParametersError",
+    "LocalError",
+    "MalformedMessageError",
+    "RefusedError",
+    "RemoteError",
+    "RepeatedMessageError",
+    "TooManyDropoutsError",
+    "UnexpectedMessageError",
+    "WrongStateError",
+]
+
 
 class EarshotError(Exception):
     """Base of every error that Earshot raises on purpose."""

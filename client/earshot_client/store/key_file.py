@@ -13,6 +13,8 @@ from earshot_client.store.sealed_file import KEY_BYTES
 from earshot_protocol.errors import LocalError
 from earshot_protocol.files import NO_PERMISSIONS, made_whole
 
+__all__ = ["KeyFileError", "key_in"]
+
 
 class KeyFileError(LocalError):
     """A key file that is missing, of the wrong size, or readable by others."""

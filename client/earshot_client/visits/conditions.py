@@ -108,7 +108,11 @@ class When(Condition):
 
 
 class AllOf(Condition):
-    """All of several conditions; without any, every time is allowed."""
+    """All of several conditions.
+
+    Args:
+        conditions: The conditions; without any, every time is allowed.
+    """
 
     def __init__(self, *conditions: Condition) -> None:
         self._conditions = conditions

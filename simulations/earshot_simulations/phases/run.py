@@ -253,6 +253,9 @@ def result(run: Run[Any]) -> dict[str, Any]:
 
     An infinite setting is "inf", as on the command line. Counts that a run never reached are None,
     too. A result with provenance, which can be repeated, has a digest.
+
+    Args:
+        run: Run to describe.
     """
     figures = {
         name: plain(value, INFINITE if name == "configuration" else None)

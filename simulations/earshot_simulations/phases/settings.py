@@ -410,12 +410,12 @@ class PhaseSettings(ABC, Generic[F]):
             own: Things of the caller's own that take part.
 
         Returns:
-            versions: Versions of Earshot, Python and libraries; see `versions`.
-            encoder: SHA-256 of the encoder file, hexadecimal; None for points, which need none, and
-                for an encoder of the caller's own.
-            data: SHA-256 of names, classes, groups and contents of the sound files, or of the file
-                of vectors, hexadecimal; None for generated data.
-            own: Things of the caller's own, each with its class and its key; only if there are any.
+            The entries by name: `versions` of Earshot, Python and libraries (see `versions`);
+            `encoder`, the SHA-256 of the encoder file, hexadecimal, None for points, which need
+            none, and for an encoder of the caller's own; `data`, the SHA-256 of names, classes,
+            groups and contents of the sound files, or of the file of vectors, hexadecimal, None for
+            generated data; and `own`, the class and key of each thing of the caller's own, only if
+            there are any.
 
         Raises:
             DatasetError: The folder does not exist, or has no sound.

@@ -13,6 +13,8 @@ from earshot_simulations.reporting.words import NOTHING
 
 Range = tuple[float, float]
 """Least and largest value that a figure can take."""
+__all__ = ["Estimate", "estimate", "paired"]
+
 _NOT_FINITE = {"inf": "∞", "-inf": "−∞", "nan": NOTHING}
 SHARE: Range = (0.0, 1.0)
 """Range of a share."""
@@ -83,5 +85,10 @@ def estimate(values: Sequence[float], within: Range | None = None) -> Estimate:
 
 
 def paired(values: Sequence[float], others: Sequence[float]) -> Estimate:
-    """Estimate the mean difference value − other, seed by seed, in which shared parts cancel."""
+    """Estimate the mean difference value − other, seed by seed, in which shared parts cancel.
+
+    Args:
+        values: Figures of one configuration, one per seed.
+        others: Figures of the other, by the same seeds.
+    """
     return estimate([value - other for value, other in zip(values, others, strict=True)])

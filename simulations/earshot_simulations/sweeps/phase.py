@@ -22,6 +22,8 @@ from earshot_simulations.sweeps.sweep import Measure
 
 ARI_TRAIN, ARI_TEST = "ari_train", "ari_test"
 NAMES, CLEAR_NAMES = "label_accuracy", "clear_label_accuracy"
+__all__ = ["SIMULATED"]
+
 CENTROIDS = "centroids"
 CENTROID_NAMES = "centroid_label_accuracy"
 """Name of the figure by which the thesis counts (9.2.5): the fraction of published centroids that
@@ -101,6 +103,7 @@ def _scored(found: EnvironmentFindings) -> Figures:
 
 
 SIMULATED = Measure("simulated", simulated)
+"""Measure of a simulated phase, which Earshot's own sweeps take: its figures by name."""
 
 
 def simulated_with(own: Own) -> Measure:

@@ -25,6 +25,8 @@ from earshot_simulations.populations.vectors import is_vectors
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.workers import in_parallel
 
+__all__ = ["Arm", "Measure", "Phase", "measured"]
+
 PHASES = "phases"
 """Name of the progress."""
 
@@ -46,7 +48,12 @@ class Measure:
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase to measure, identified by all that its figures depend on."""
+    """One phase to measure, identified by all that its figures depend on.
+
+    Attributes:
+        measure: Measure of the phase.
+        settings: Settings of the phase.
+    """
 
     measure: Measure
     settings: Settings

@@ -1,0 +1,109 @@
+"""Configuration of the site that `make docs` builds.
+
+Sources are read from the root of the repository, so that a link between two Markdown files leads to
+the same page on a forge and on the site.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+from docutils import nodes
+from matplotlib.figure import Figure
+from sphinx.addnodes import pending_xref
+from sphinx.application import Sphinx
+from sphinx_gallery.scrapers import figure_rst
+
+
+def _pictured(block: tuple[object, ...], values: dict[str, Any], options: dict[str, Any]) -> str:
+    """Show a figure that an example's last line returns, and that pyplot does not know."""
+    known = values["example_globals"]
+    figure = known.get("___")  # sphinx-gallery's name of the last line's value
+    if not isinstance(figure, Figure) or plt.fignum_exists(getattr(figure, "number", -1)):
+        return ""
+    known["___"] = None  # shown once
+    path = next(values["image_path_iterator"])
+    figure.savefig(path)
+    return str(figure_rst([path], options["src_dir"]))
+
+
+sys.path.insert(0, str(Path(__file__).parent))  # openapi_page
+
+project = "Earshot"
+copyright = "The Earshot authors"  # Sphinx's name for it
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "openapi_page",
+]
+root_doc = "docs/site/index"
+include_patterns = [
+    "*.md",
+    "*/README.md",
+    "client/web/README.md",
+    "client/web/examples/*/README.md",
+    "simulations/*/*/README.md",
+    "docs/**",
+]
+exclude_patterns = [".*", "out", "tests", "deploy", "**/node_modules", "docs/examples"]
+
+# A fenced block keeps its language; anchors are those of a forge.
+myst_heading_anchors = 4
+
+# Single backticks in docstrings are code.
+default_role = "code"
+napoleon_use_ivar = True  # a named tuple's fields are listed once
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_preserve_defaults = True
+python_display_short_literal_types = True
+# Annotations name types of other libraries, and of Earshot's inside, which have no page here.
+nitpicky = True
+nitpick_ignore_regex = [("py:(class|obj|data|exc|func)", ".*")]
+
+sphinx_gallery_conf = {
+    "examples_dirs": "docs/examples",
+    "gallery_dirs": "docs/gallery",  # Sphinx reads sources only; `make clean` removes it
+    "filename_pattern": r"\.py$",
+    "abort_on_example_error": True,
+    "capture_repr": ("_repr_html_",),
+    "show_memory": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "image_scrapers": ("matplotlib", _pictured),
+}
+
+suppress_warnings = ["config.cache"]  # that a function is in the configuration
+
+html_theme = "furo"
+html_title = "Earshot"
+html_copy_source = False
+html_show_sourcelink = False
+html_extra_path = ["start/index.html"]
+
+_FOLDERS = {"decisions": "decisions", "earshot_studies": "studies", "vectors": "vectors"}
+"""Pages that stand for a folder, which a forge lists where a link leads to it."""
+
+
+def _lead_to_pages(app: Sphinx, page: nodes.document) -> None:
+    """Lead links to folders to the pages that stand for them; others are unknown, an error."""
+    for link in page.findall(pending_xref):
+        folder, slash, rest = str(link.get("reftarget", "")).rpartition("/")
+        name = folder.rpartition("/")[2]
+        if slash and not rest and name in _FOLDERS:
+            link.attributes.update(
+                refdomain="doc", reftarget=f"docs/site/{_FOLDERS[name]}", reftargetid=None
+            )
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what this file adds."""
+    app.connect("doctree-read", _lead_to_pages)
