@@ -89,7 +89,12 @@ html_copy_source = False
 html_show_sourcelink = False
 html_extra_path = ["start/index.html"]
 
-_FOLDERS = {"decisions": "decisions", "earshot_studies": "studies", "vectors": "vectors"}
+_FOLDERS = {
+    "decisions": "docs/site/decisions",
+    "earshot_studies": "docs/site/studies",
+    "examples": "docs/gallery/index",
+    "vectors": "docs/site/vectors",
+}
 """Pages that stand for a folder, which a forge lists where a link leads to it."""
 
 
@@ -99,9 +104,7 @@ def _lead_to_pages(app: Sphinx, page: nodes.document) -> None:
         folder, slash, rest = str(link.get("reftarget", "")).rpartition("/")
         name = folder.rpartition("/")[2]
         if slash and not rest and name in _FOLDERS:
-            link.attributes.update(
-                refdomain="doc", reftarget=f"docs/site/{_FOLDERS[name]}", reftargetid=None
-            )
+            link.attributes.update(refdomain="doc", reftarget=_FOLDERS[name], reftargetid=None)
 
 
 def setup(app: Sphinx) -> None:
