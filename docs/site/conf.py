@@ -87,6 +87,9 @@ html_theme = "furo"
 html_title = "Earshot"
 html_copy_source = False
 html_show_sourcelink = False
+html_favicon = "static/icon.svg"
+html_static_path = ["static"]
+html_js_files = ["accessible.js"]
 html_extra_path = ["start/index.html"]
 
 _FOLDERS = {

@@ -75,7 +75,7 @@ def _map(name: str, schema: Schema) -> list[str]:
     fields = schema.get("properties", {})
     if not fields:
         return [*lines, _kind(schema), ""]
-    lines += ["| field | type | |", "|---|---|---|"]
+    lines += ["| field | type | meaning |", "|---|---|---|"]
     for field, each in fields.items():
         needed = "" if field in schema.get("required", []) else "optional; "
         meaning = needed + " ".join(said.get(field, "").split()).replace("|", "\\|")
