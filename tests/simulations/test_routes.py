@@ -19,6 +19,7 @@ from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_server.dashboard.wording import real
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import results_differing
@@ -212,9 +213,10 @@ def test_the_headline_says_where_the_encoder_knows_the_scenes(runs: Runs) -> Non
     for run in known.values():
         assert "a new recording of these scenes, which the encoder knows," in run.found.outcome(run)
     crowd = Settings(data=SOUNDSCAPES)
-    assert crowd.is_known
-    assert not replace(crowd, encoder="my.tflite").is_known
-    assert not replace(crowd, data="folder").is_known
+    assert crowd.is_known(DEFAULT_ENCODER)
+    assert not crowd.is_known("mine")
+    assert not replace(crowd, encoder="my.tflite").is_known(DEFAULT_ENCODER)
+    assert not replace(crowd, data="folder").is_known(DEFAULT_ENCODER)
 
 
 def test_no_page_of_a_run_shows_an_identifier_outside_code(runs: Runs) -> None:
