@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class OwnCodeError(RuntimeError):
@@ -30,6 +34,22 @@ def own_code(where: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise OwnCodeError(f"{where} raised {type(error).__name__}: {error}") from error
+
+
+def own_array(where: str, given: Any) -> NDArray[Any]:
+    """Return what the caller's own code gave as an array.
+
+    Args:
+        where: Place of the array, for messages.
+        given: Array, or what NumPy makes one of.
+
+    Raises:
+        OwnCodeError: It is none, such as a list of lists of different lengths.
+    """
+    try:
+        return np.asarray(given)
+    except Exception as error:
+        raise OwnCodeError(f"{where} is not an array: {error}") from error
 
 
 def class_name(own: object) -> str:

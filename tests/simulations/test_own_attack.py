@@ -192,6 +192,7 @@ def heard(**changes: Any) -> Any:
         ({"vanishing": lambda self, others, plan: dict.fromkeys(others, 3)}, "vanishing raised"),
         ({"target": np.zeros(3)}, r"target has shape \(3,\): must be \(2,\)"),
         ({"target": np.full(2, np.nan)}, "target: row 0 is not finite"),
+        ({"target": [[1.0], [1.0, 2.0]]}, "target is not an array"),
     ],
 )
 def test_what_cannot_be_used_is_named(methods: dict[str, Any], says: str) -> None:
@@ -202,6 +203,18 @@ def test_what_cannot_be_used_is_named(methods: dict[str, Any], says: str) -> Non
 def test_phones_that_there_are_not_are_refused() -> None:
     with pytest.raises(InvalidParametersError, match="names phone 30: must be 0 to 29"):
         simulate(ROUTE, attack=attack(phones=lambda *given: [30]))
+
+
+@pytest.mark.parametrize("name", [5, "a\nb", "x" * 65])
+def test_a_name_that_a_result_cannot_have_is_refused(name: Any) -> None:
+    with pytest.raises(InvalidParametersError, match="attack Mine: name="):
+        simulate(ROUTE, attack=attack(name=name))
+
+
+def test_the_name_of_an_attack_that_the_settings_make_is_refused() -> None:
+    settings = replace(ROUTE, adversary=Adversary(one_label=0.1))
+    with pytest.raises(InvalidParametersError, match="attack one_label: the settings make"):
+        simulate(settings, attack=attack(name="one_label"))
 
 
 def test_an_object_that_is_no_attack_is_told_what_one_has() -> None:

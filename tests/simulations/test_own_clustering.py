@@ -147,6 +147,8 @@ class Returning:
     [
         ((SQUARE, np.zeros(120, int)), "returned a tuple: must be FoundCentroids"),
         (None, "returned a NoneType"),
+        (FoundCentroids([[1.0], [1.0, 2.0]], np.zeros(120, int)), "centroids is not an array"),  # type: ignore[arg-type]
+        (FoundCentroids(SQUARE, [[1], [1, 2]]), "clusters is not an array"),  # type: ignore[arg-type]
         (ValueError("no"), "clustering Returning: discover raised ValueError: no"),
         # Not a phase that failed, which a server's own error would be.
         (InvalidParametersError("no"), "discover raised InvalidParametersError: no"),

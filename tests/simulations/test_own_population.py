@@ -199,6 +199,7 @@ def test_settings_that_agree_with_it_are_taken() -> None:
         ("labels", ("one",), "the number of labels=1: must be a whole number, from 2"),
         ("labels", "abc", "labels='abc': must be names"),
         ("labels", (1, 2), "labels=a tuple: must be names"),
+        ("labels", {"a", "b"}, "labels=a set: must be names"),
         ("labels", ("a", "b", "a"), "'a' occurs twice"),
         ("labels", ("a", "b" * 65), "labels: "),
         ("labels", ("a", "b\nc"), "labels: "),
@@ -226,11 +227,20 @@ NAN = GOOD.points.copy()
 NAN[7, 1] = np.nan
 
 
+class Unreadable:
+    """As a tensor on another device."""
+
+    def __array__(self, *given: Any, **named: Any) -> Any:
+        raise RuntimeError("not on this device")
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
         (None, r"returned None: return Recordings"),
         (GOOD.points, r"returned a ndarray: return Recordings"),
+        (GOOD._replace(points=[[1.0], [1.0, 2.0]]), r"\.points is not an array: "),
+        (GOOD._replace(labels=Unreadable()), r"\.labels is not an array: not on this device"),
         (GOOD[:2], r"returned a tuple: return Recordings"),
         (GOOD._replace(points=GOOD.points[0]), r"points has shape \(4,\): must be \(recordings, 4"),
         (GOOD._replace(points=GOOD.points[:, :3]), r"points has shape \(20, 3\)"),

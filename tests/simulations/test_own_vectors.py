@@ -240,6 +240,10 @@ def zipped(**members: bytes) -> bytes:
 
 def header(shape: str, kind: str = "<f8", version: bytes = b"\x01\x00") -> bytes:
     text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    return stated(text, version)
+
+
+def stated(text: bytes, version: bytes = b"\x01\x00") -> bytes:
     return b"\x93NUMPY" + version + struct.pack("<H", len(text)) + text
 
 
@@ -267,6 +271,18 @@ def claimed(data: bytes, size: int) -> bytes:
     return bytes(changed)
 
 
+def corrupted(method: int) -> bytes:
+    """A file whose members are compressed by a method, and damaged."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", method) as file:
+        for name in ("vectors", "labels", "phone"):
+            file.writestr(f"{name}.npy", HUGE)
+    changed = bytearray(content.getvalue())
+    start = changed.find(b"vectors.npy") + len("vectors.npy") + 12
+    changed[start : start + 30] = b"\xaa" * 30
+    return bytes(changed)
+
+
 WHOLE = zipped(vectors=HUGE, labels=HUGE, phone=HUGE)
 
 
@@ -287,8 +303,23 @@ WHOLE = zipped(vectors=HUGE, labels=HUGE, phone=HUGE)
         (zipped(vectors=header("(-2, 2)") + bytes(8), labels=b"", phone=b""), "is damaged"),
         (claimed(WHOLE, 2**31), r"unpacks to 6\.0 GiB: must be at most 4"),
         (encrypted(WHOLE), r"is not a file of np\.savez, or is damaged"),
+        (zipped(vectors=stated(b"{'descr': (\n"), labels=b"", phone=b""), "cannot be read"),
+        (zipped(vectors=stated(b"-" * 9000 + b"1"), labels=b"", phone=b""), "cannot be read"),
+        (zipped(vectors=stated(b"{[]: 1}"), labels=b"", phone=b""), "cannot be read"),
+        (zipped(vectors=header("(2,)", "<U0"), labels=b"", phone=b""), "vectors is damaged"),
+        (zipped(vectors=header("(True,)") + bytes(8), labels=b"", phone=b""), "is damaged"),
+        (
+            zipped(vectors=header(f"(0, {10**30})"), labels=b"", phone=b""),
+            "vectors is damaged: its header says",
+        ),
+        (
+            zipped(vectors=header("(1,)", "<U1") + b"\xff" * 4, labels=b"", phone=b""),
+            "it has texts of no characters",
+        ),
+        (corrupted(zipfile.ZIP_LZMA), r"is not a file of np\.savez, or is damaged"),
+        (corrupted(zipfile.ZIP_BZIP2), r"cannot be read \(Invalid data stream\)"),
     ],
-    ids=range(11),
+    ids=range(20),
 )
 def test_a_damaged_or_hostile_file_is_refused_before_it_takes_memory(
     content: bytes, says: str, tmp_path: Path

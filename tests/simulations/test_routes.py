@@ -215,6 +215,7 @@ def test_the_headline_says_where_the_encoder_knows_the_scenes(runs: Runs) -> Non
     crowd = Settings(data=SOUNDSCAPES)
     assert crowd.is_known(DEFAULT_ENCODER)
     assert not crowd.is_known("mine")
+    assert not replace(crowd, encoder="my.tflite").is_known(DEFAULT_ENCODER)
     assert not replace(crowd, data="folder").is_known(DEFAULT_ENCODER)
 
 

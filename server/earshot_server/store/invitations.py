@@ -78,13 +78,15 @@ class IssuedInvitations:
             InvitationOverError: It is revoked, expired or used up already.
         """
         state = self.named(name).state
-        if state is not InvitationState.OPEN:
-            raise InvitationOverError(f"the invitation '{name}' is {state.value} already")
-        self._database.query(
+        if state is InvitationState.OPEN and not self._database.query(
             "UPDATE invitation_codes SET revoked = seconds_now()"
-            " WHERE name = %s AND revoked IS NULL",
+            " WHERE name = %s AND revoked IS NULL RETURNING true",
             (name,),
-        )
+        ):
+            state = InvitationState.REVOKED  # by another request, since it was read
+        elif state is InvitationState.OPEN:
+            return
+        raise InvitationOverError(f"the invitation '{name}' is {state.value} already")
 
     def check(self, invitation: bytes) -> None:
         """Refuse an invitation by which no phone may enrol, however many have.

@@ -19,9 +19,9 @@ from earshot_protocol.phases.plan import Plan
 from earshot_protocol.secure_sum.interface import Participant, Summation
 from earshot_protocol.summations import Opening
 from earshot_protocol.wire import Answer, Matrix, encode
-from earshot_simulations.own_code import OwnCodeError, own_code
+from earshot_simulations.own_code import OwnCodeError, own_array, own_code
 from earshot_simulations.populations import Recordings, SimulatedPopulation
-from earshot_simulations.populations.own import checked, checked_points
+from earshot_simulations.populations.own import checked, checked_points, short_text
 
 _CANDIDATES = 1000
 
@@ -122,10 +122,12 @@ class Corruption:
         """Return an attack of the caller's own with its phones.
 
         Raises:
-            InvalidParametersError: It lacks a method, or names phones that there are not.
+            InvalidParametersError: It lacks a method or a usable name, or names phones that there
+                are not.
             OwnCodeError: It raised an exception.
         """
-        name = getattr(own, "name", "") or type(own).__name__
+        kind = type(own).__name__
+        name = short_text(f"attack {kind}", "name", getattr(own, "name", "") or kind)
         lacking = [each for each in _METHODS if not callable(getattr(own, each, None))]
         if lacking:
             raise InvalidParametersError(
@@ -155,9 +157,10 @@ def _target(name: str, given: Any, dimensions: int) -> npt.NDArray[np.float32] |
     if given is None:
         return None
     where = f"attack {name}: target"
-    if np.shape(given) != (dimensions,):
-        raise OwnCodeError(f"{where} has shape {np.shape(given)}: must be ({dimensions},)")
-    return checked_points(where, np.asarray(given)[None], dimensions).reshape(dimensions)
+    target = own_array(where, given)
+    if target.shape != (dimensions,):
+        raise OwnCodeError(f"{where} has shape {target.shape}: must be ({dimensions},)")
+    return checked_points(where, target[None], dimensions).reshape(dimensions)
 
 
 _METHODS = ("phones", "heard", "published", "added", "sent", "vanishing")
@@ -193,7 +196,12 @@ class Attacks:
         """
         if own is None:
             return self
-        made = (*self.made, Corruption.of(own, population.phones, seed))
+        added = Corruption.of(own, population.phones, seed)
+        if added.name in self.members:
+            raise InvalidParametersError(
+                f"attack {added.name}: the settings make an attack of this name, too; give another"
+            )
+        made = (*self.made, added)
         target = _target(made[-1].name, getattr(own, "target", None), population.dimensions)
         return Attacks(
             made,

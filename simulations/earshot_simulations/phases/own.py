@@ -16,7 +16,7 @@ from earshot_protocol.overriding import override
 from earshot_server.discovery.interface import LEFT_OUT, CentroidDiscovery, FoundCentroids
 from earshot_server.discovery.optics import NothingFoundError
 from earshot_simulations.adversary.attack import Attack
-from earshot_simulations.own_code import OwnCodeError, class_name, own_code
+from earshot_simulations.own_code import OwnCodeError, class_name, own_array, own_code
 from earshot_simulations.populations import Population
 from earshot_simulations.populations.own import OwnPopulation, checked_points
 
@@ -172,11 +172,12 @@ class OwnClustering(CentroidDiscovery):
                 f"{self._is} returned a {type(found).__name__}: must be FoundCentroids(centroids, "
                 "clusters)"
             )
-        if not np.size(found.centroids):
+        given = own_array(f"{self._is}: centroids", found.centroids)
+        if not given.size:
             raise NothingFoundError(
                 f"{self._is} found no cluster in {len(points)} published centroids"
             )
-        centroids = checked_points(f"{self._is}: centroids", found.centroids, points.shape[1])
+        centroids = checked_points(f"{self._is}: centroids", given, points.shape[1])
         most = self._most(len(points))
         if len(centroids) > most:
             raise OwnCodeError(
@@ -193,7 +194,7 @@ class OwnClustering(CentroidDiscovery):
         )
 
     def _clusters(self, given: Any, points: int, centroids: int) -> npt.NDArray[np.int64]:
-        clusters = np.asarray(given)
+        clusters = own_array(f"{self._is}: clusters", given)
         if clusters.shape != (points,) or clusters.dtype.kind not in "iu":
             raise OwnCodeError(
                 f"{self._is}: clusters has shape {clusters.shape} of type {clusters.dtype}: must "

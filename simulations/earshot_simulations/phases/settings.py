@@ -386,7 +386,9 @@ class PhaseSettings(ABC, Generic[F]):
 
     def is_known(self, encoder: str) -> bool:
         """Return whether the encoder of this name was trained on such scenes."""
-        return self.data == SOUNDSCAPES and encoder in SHIPPED_ENCODERS
+        # A file may have the name of a shipped encoder.
+        shipped = self.encoder in (None, *SHIPPED_ENCODERS) and encoder in SHIPPED_ENCODERS
+        return self.data == SOUNDSCAPES and shipped
 
     @property
     def projected(self) -> int:

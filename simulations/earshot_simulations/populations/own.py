@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from earshot_protocol.overriding import override
 from earshot_protocol.phases.parameters import LARGEST_LABELS
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
-from earshot_simulations.own_code import OwnCodeError, own_code
+from earshot_simulations.own_code import OwnCodeError, own_array, own_code
 from earshot_simulations.populations.blobs import lifted
 from earshot_simulations.populations.interface import (
     LEAST_PHONES,
@@ -236,7 +236,7 @@ def checked_points(
     Raises:
         OwnCodeError: They cannot be used, as for `checked`.
     """
-    points = np.asarray(given)
+    points = own_array(where, given)
     if points.ndim != 2 or points.shape[1] != dimensions:
         raise OwnCodeError(
             f"{where} has shape {points.shape}: must be (recordings, {dimensions}), for none at "
@@ -272,7 +272,7 @@ def checked_points(
 
 
 def _indices(where: str, given: Any, count: int, least: int, labels: int) -> NDArray[np.int16]:
-    indices = np.asarray(given)
+    indices = own_array(where, given)
     if indices.shape != (count,):
         raise OwnCodeError(
             f"{where} has shape {indices.shape}: must be ({count},), one for each point"
@@ -297,7 +297,7 @@ def _labels(whose: str, given: Any) -> tuple[str, ...]:
     Raises:
         InvalidParametersError: They are not names, fewer than two, too many, or repeat.
     """
-    listed = not isinstance(given, str) and isinstance(given, Collection)
+    listed = isinstance(given, Collection) and not isinstance(given, str | Set)
     names = tuple(given) if listed else ()
     if not listed or not all(isinstance(name, str) for name in names):
         raise InvalidParametersError(

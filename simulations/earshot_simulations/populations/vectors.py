@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import lzma
+import sys
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -30,6 +32,14 @@ HELD_OUT_SHARE = 0.25
 LARGEST_BYTES = 4 * 2**30
 """Most bytes of the arrays of a file, unpacked."""
 _LARGEST_HEADER = 10_000
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+)
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -68,7 +78,7 @@ class Vectors:
             self.key = file_digest(path)
             arrays = _read(path, status.st_size, status.st_mtime_ns)
         except OSError as error:
-            raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
+            raise InvalidInputError(f"{path}: cannot be read ({error.strerror or error})") from None
         self.name = visible(path.name)
         self.geometry = Geometry(str(arrays.get("geometry", Geometry.SPHERICAL)))
         self.labels: tuple[str, ...] = tuple(arrays["names"].tolist())
@@ -232,7 +242,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
                 with file.open(member) as content:
                     found[name] = _array(f"{path}: {name}", content, member.file_size)
             return found
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+    except _DAMAGED as error:
         raise InvalidInputError(
             f"{path}: is not a file of np.savez, or is damaged ({error})"
         ) from None
@@ -241,14 +251,17 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 def _array(where: str, content: IO[bytes], size: int) -> NDArray[Any]:
     """Read one array, after its header has told its size."""
     form: Any = np.lib.format
+    wrong = f"{where} is not an array of numpy"
     try:
         version = form.read_magic(content)
         if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"version {version}")
+            raise InvalidInputError(f"{wrong} (version {version})")
         header = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
         shape, fortran, dtype = header(content, max_header_size=_LARGEST_HEADER)
-    except (ValueError, EOFError) as error:
-        raise InvalidInputError(f"{where} is not an array of numpy ({error})") from None
+    except (InvalidInputError, OSError, *_DAMAGED):
+        raise
+    except Exception:  # numpy reads a header as Python, and raises whatever that raises
+        raise InvalidInputError(f"{wrong}: its header cannot be read") from None
     if dtype.hasobject:
         raise InvalidInputError(
             f"{where} holds Python objects, which only a pickle can carry, and a pickle can run "
@@ -257,9 +270,16 @@ def _array(where: str, content: IO[bytes], size: int) -> NDArray[Any]:
     count = 1
     for length in shape:
         count *= int(length)
-    if min(shape, default=0) < 0 or count * dtype.itemsize > size or dtype.kind == "V":
+    fits = dtype.itemsize and count * dtype.itemsize <= size and dtype.kind != "V"
+    if min(shape, default=0) < 0 or not fits:
         raise InvalidInputError(f"{where} is damaged: its header says {shape} of {dtype}")
     data = content.read(count * dtype.itemsize)
     if len(data) < count * dtype.itemsize:
         raise InvalidInputError(f"{where} is cut off")
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    found = np.frombuffer(data, dtype)
+    if dtype.kind == "U" and (found.view(f"{dtype.byteorder}u4") > sys.maxunicode).any():
+        raise InvalidInputError(f"{where} is damaged: it has texts of no characters")
+    try:
+        return found.reshape(shape, order="F" if fortran else "C")
+    except (ValueError, TypeError):
+        raise InvalidInputError(f"{where} is damaged: its header says {shape}") from None
