@@ -181,7 +181,7 @@ def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerP
     few = ("phase", "start", "--phones", "60", "--dry-run", *at(server))
     doomed = earshot(*few, "--verbose")
     assert doomed.returncode == 1
-    assert "a default phone refuses this phase:\n  least_phones: phones=60" in doomed.stdout
+    assert "a default phone refuses this phase:\n  phones=60" in doomed.stdout
     assert earshot(*few, "--anyway").returncode == 0
     as_json = json.loads(earshot(*few, "--json").stdout)
     assert as_json["phase"] is None
