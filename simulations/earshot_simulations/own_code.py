@@ -44,8 +44,11 @@ def own_array(where: str, given: Any) -> NDArray[Any]:
         given: Array, or what NumPy makes one of.
 
     Raises:
-        OwnCodeError: It is none, such as a list of lists of different lengths.
+        OwnCodeError: It is none, such as a list of lists of different lengths; or it is masked,
+            since what its mask hides would count.
     """
+    if isinstance(given, np.ma.MaskedArray):
+        raise OwnCodeError(f"{where} is a masked array: give one without the masked entries")
     try:
         return np.asarray(given)
     except Exception as error:

@@ -209,7 +209,7 @@ def test_dropouts_leave_together_in_the_last_round() -> None:
     parameters = PEACE.parameters(Blobs(100, 50, 4, 0.5, 0))
     drawn = draw_dropouts(parameters, PEACE.seed)
     members = Adversary(dropouts=0.06).members(100, PEACE.seed)
-    leaving = built_in(members, NOWHERE).dropouts(drawn, parameters.plan())
+    leaving = built_in(members, NOWHERE).dropouts(drawn, parameters.plan(), parameters.phones)
     assert sum(map(len, drawn.values())) == sum(map(len, leaving.values())) == 10
     assert members["dropouts"] <= set(leaving["label vote: unmask"])
     assert len({phone for gone in leaving.values() for phone in gone}) == 10

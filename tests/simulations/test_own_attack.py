@@ -190,6 +190,14 @@ def heard(**changes: Any) -> Any:
         ({"sent": lambda *given: 3}, "sent of phone 0 raised"),
         ({"vanishing": lambda *given: {"never": ()}}, "vanishing names the steps never: must be"),
         ({"vanishing": lambda self, others, plan: dict.fromkeys(others, 3)}, "vanishing raised"),
+        (
+            {"vanishing": lambda self, others, plan: dict.fromkeys(others, (-1,))},
+            "phone -1: must",
+        ),
+        (
+            {"vanishing": lambda self, others, plan: dict.fromkeys(others, (999,))},
+            "phone 999: must",
+        ),
         ({"target": np.zeros(3)}, r"target has shape \(3,\): must be \(2,\)"),
         ({"target": np.full(2, np.nan)}, "target: row 0 is not finite"),
         ({"target": [[1.0], [1.0, 2.0]]}, "target is not an array"),

@@ -241,6 +241,7 @@ class Unreadable:
         (GOOD.points, r"returned a ndarray: return Recordings"),
         (GOOD._replace(points=[[1.0], [1.0, 2.0]]), r"\.points is not an array: "),
         (GOOD._replace(labels=Unreadable()), r"\.labels is not an array: not on this device"),
+        (GOOD._replace(points=np.ma.masked_less(GOOD.points, 0)), "points is a masked array"),
         (GOOD[:2], r"returned a tuple: return Recordings"),
         (GOOD._replace(points=GOOD.points[0]), r"points has shape \(4,\): must be \(recordings, 4"),
         (GOOD._replace(points=GOOD.points[:, :3]), r"points has shape \(20, 3\)"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -255,12 +256,18 @@ class Attacks:
         return given if isinstance(given, bytes) else encode(given)
 
     def dropouts(
-        self, others: Mapping[str, tuple[int, ...]], plan: Plan
+        self, others: Mapping[str, tuple[int, ...]], plan: Plan, phones: int
     ) -> dict[str, tuple[int, ...]]:
         """Return the phones that vanish before each step, given the honest dropouts.
 
+        Args:
+            others: Phones that vanish by themselves before each step.
+            plan: Plan of the phase.
+            phones: Number of phones.
+
         Raises:
-            OwnCodeError: An attack of the caller's own names other steps.
+            OwnCodeError: An attack of the caller's own names other steps, or phones that there are
+                not.
         """
         leave = dict(others)
         for each in self.made:
@@ -269,12 +276,18 @@ class Attacks:
                 continue
             with own_code(f"attack {each.name}: vanishing"):
                 own = each.attack.vanishing(leave, plan)
-                found = {step: tuple(map(_number, phones)) for step, phones in own.items()}
+                found = {step: tuple(map(_number, gone)) for step, gone in own.items()}
             if found.keys() != others.keys():
                 raise OwnCodeError(
                     f"attack {each.name}: vanishing names the steps {', '.join(found) or 'none'}: "
                     f"must be {', '.join(others)}"
                 )
+            for phone in itertools.chain.from_iterable(found.values()):
+                if not 0 <= phone < phones:
+                    raise OwnCodeError(
+                        f"attack {each.name}: vanishing names phone {phone}: must be 0 to "
+                        f"{phones - 1}"
+                    )
             leave = found
         return leave
 

@@ -136,7 +136,9 @@ def simulate(
             _clustering(own),
             settings.seed,
             progress,
-            attacks.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
+            attacks.dropouts(
+                draw_dropouts(parameters, settings.seed), parameters.plan(), parameters.phones
+            ),
             after_step,
             operators.answer,
         )
