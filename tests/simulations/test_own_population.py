@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.own_things import LOCAL, SMALL, Crowd, Hashed, Plane
+from support.own_things import LOCAL, SMALL, Crowd, Hashed, Plane, piped
 from support.simulated import decided
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -216,6 +216,16 @@ def test_an_attribute_that_cannot_be_is_refused_by_name(name: str, value: Any, s
         simulate(SMALL, population=crowd())
 
 
+@pytest.mark.parametrize("name", ["labels", "phones", "geometry", "start", "key"])
+def test_a_property_that_raises_is_named(name: str) -> None:
+    def broken(self: object) -> Any:
+        raise ZeroDivisionError("division by zero")
+
+    crowd = type("Crowd", (Crowd,), {name: property(broken)})
+    with pytest.raises(OwnCodeError, match=f"population Crowd: {name} raised ZeroDivisionError"):
+        simulate(SMALL, population=crowd())
+
+
 def test_an_object_that_is_no_population_is_told_what_one_has() -> None:
     with pytest.raises(InvalidParametersError, match="has no labels and no phones"):
         simulate(SMALL, population=object())  # type: ignore[arg-type]
@@ -365,14 +375,4 @@ exec(compile(cell, "<ipython-input-1>", "exec"))
 
 @pytest.mark.slow
 def test_a_class_of_a_notebook_runs_in_other_processes(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-"],
-        input=NOTEBOOK,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "TMPDIR": str(tmp_path)},
-    )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout == "None __main__.Mine\n"
+    assert piped(NOTEBOOK, tmp_path) == "None __main__.Mine\n"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.own_things import LOCAL, SMALL, Bands, Crowd, Density, Liars
+from support.own_things import LOCAL, SMALL, Bands, Crowd, Density, Liars, piped
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations import Recordings, sweep
@@ -107,14 +105,4 @@ print([row["failure"] for row in found.rows()])
 
 @pytest.mark.slow
 def test_classes_of_a_notebook_are_swept_in_other_processes(tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-"],
-        input=NOTEBOOK,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "TMPDIR": str(tmp_path)},
-    )
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout == "[None, None, None, None]\n"
+    assert piped(NOTEBOOK, tmp_path) == "[None, None, None, None]\n"

@@ -226,7 +226,9 @@ def test_a_file_that_cannot_be_used_is_refused_by_name(
 
 
 def test_too_few_phones_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParametersError, match="phones=1: must be a whole number, from 3"):
+    with pytest.raises(
+        InvalidParametersError, match=r"\.npz: phones=1: must be a whole number, from 3"
+    ):
         over(saved(tmp_path, phone=ARRAYS["phone"] % 2)).check()
 
 

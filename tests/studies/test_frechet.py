@@ -19,6 +19,8 @@ from earshot_studies.pate_aae.frechet import TooFewSamplesError
 from earshot_studies.pate_aae.generators import spectrogram
 from earshot_studies.pate_aae.public_embedding import EmbeddingSettings
 
+pytestmark = pytest.mark.slow
+
 QUICK = EmbeddingSettings(dimensions=4, hidden=(16, 8), copies=2, passes=15)
 
 

@@ -35,6 +35,8 @@ from earshot_studies.pate_aae.generators.settings import GeneratorSettings, Netw
 from earshot_studies.pate_aae.generators.start import NotPublicStartError, Start, begun
 from earshot_studies.pate_aae.generators.steps import Loop
 
+pytestmark = pytest.mark.slow
+
 TINY = GeneratorSettings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, steps=4)
 ORIGIN = private(3.0, 1e-5, "clip")
 STEPS = 4
@@ -102,7 +104,6 @@ def test_a_start_that_does_not_fit_is_refused_by_name(system: System) -> None:
     assert begun(start.networks, other_steps, (4, 6), TINY) is start.networks
 
 
-@pytest.mark.slow
 @EACH
 def test_a_training_begins_with_the_weights_of_its_start(
     system: System, monkeypatch: pytest.MonkeyPatch
@@ -127,7 +128,6 @@ def test_a_training_begins_with_the_weights_of_its_start(
     assert same_bits(begun.average, start.networks.decoder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("system", SYSTEMS[:2], ids=lambda system: system.name)
 def test_noise_and_batches_are_what_they_would_be_without_a_start(
     system: System, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,3 +114,18 @@ class Bands:
 def raising(*given: Any) -> Any:
     """A method of anything, which raises."""
     raise ZeroDivisionError("half of nothing")
+
+
+def piped(program: str, folder: Path) -> str:
+    """The output of a program piped to Python, whose classes are those of `__main__`."""
+    run = subprocess.run(
+        [sys.executable, "-"],
+        input=program,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "TMPDIR": str(folder)},
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout

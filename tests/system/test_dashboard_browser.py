@@ -64,9 +64,9 @@ def full_archive() -> made.HandMadeArchive:
 
 LARGE = (
     "counted", "crowded", "discovered", "empty statistics", "failed",
-    "gathering", "learned", "never started", "statistics",
+    "gathering", "learned", "never started", "statistics", "/phases/<name>/wall",
 )  # fmt: skip
-"""Pages that take seconds to look at; of the others each kind has one."""
+"""Pages that take seconds to look at; of the others each kind has one, walls in a file beside."""
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +271,7 @@ def test_what_is_under_way_renews_itself_until_it_is_over(chromium: Browser) -> 
         context.close()
 
 
+@pytest.mark.slow
 def test_the_pictures_for_the_documents_are_of_the_recommended_route(
     chromium: Browser, address: str, tmp_path: Path
 ) -> None:

@@ -127,7 +127,8 @@ class Own:
 
     def _key(self, name: str) -> str | None:
         own = getattr(self, name)
-        key = getattr(own, "key", None)
+        with own_code(f"{name} {type(own).__name__}: key"):
+            key = getattr(own, "key", None)
         if key is not None and (not isinstance(key, str) or not key):
             raise InvalidParametersError(
                 f"{name} {type(own).__name__}: key={key!r}: must be a text that changes whenever "

@@ -252,7 +252,7 @@ class PhaseSettings(ABC, Generic[F]):
         if own.population is None and not is_file:
             return self if own.encoder is None else self._heard_by(own.encoder), None
         held: Any = Vectors(Path(self.data), self.seed) if is_file else own.population
-        population = OwnPopulation(held, self.needs_directions)
+        population = OwnPopulation(held, self.needs_directions, self.data if is_file else "")
         beside = f"data={self.data}" if is_file else "a population of one's own"
         usual = type(self)()
         for name in replaced(is_file):

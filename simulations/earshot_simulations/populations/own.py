@@ -47,36 +47,43 @@ class OwnPopulation(SimulatedPopulation):
     their points are.
     """
 
-    def __init__(self, own: Population, spherical: bool) -> None:
+    def __init__(self, own: Population, spherical: bool, called: str = "") -> None:
         """Check everything but the recordings, which `prepare` looks at.
 
         Args:
             own: The population.
             spherical: Whether the phase needs directions.
+            called: Name of the population in messages; by default that of its class.
 
         Raises:
             InvalidParametersError: An attribute is missing or cannot be used; the message says
                 which, and what would be accepted.
+            OwnCodeError: A property raised an exception.
         """
         self._own = own
-        self._is = f"population {type(own).__name__}"
-        missing = [name for name in _NEEDED if not hasattr(own, name)]
+        self._is = called or f"population {type(own).__name__}"
+        missing = [name for name in _NEEDED if self._attribute(name) is None]
         if missing:
             raise InvalidParametersError(
                 f"{self._is}: has no {' and no '.join(missing)}; a population has "
                 f"{', '.join(_NEEDED)} (earshot_simulations.Population)"
             )
-        self.phones = checks.whole(f"{self._is}: phones", own.phones, LEAST_PHONES, MOST_PHONES)
-        self.labels = _labels(self._is, own.labels)
-        self.own_geometry = _geometry(self._is, getattr(own, "geometry", Geometry.SPHERICAL))
+        self.phones = checks.whole(
+            f"{self._is}: phones", self._attribute("phones"), LEAST_PHONES, MOST_PHONES
+        )
+        self.labels = _labels(self._is, self._attribute("labels"))
+        self.own_geometry = _geometry(self._is, self._attribute("geometry", Geometry.SPHERICAL))
         self.is_lifted = spherical and self.own_geometry is Geometry.EUCLIDEAN
         self.geometry = Geometry.SPHERICAL if self.is_lifted else self.own_geometry
         most = LARGEST_DIMENSIONS - self.is_lifted
-        self.points = checks.whole(f"{self._is}: dimensions", own.dimensions, 1, most)
+        self.points = checks.whole(
+            f"{self._is}: dimensions", self._attribute("dimensions"), 1, most
+        )
         self.dimensions = self.points + self.is_lifted
-        self.encoder = short_text(self._is, "encoder", getattr(own, "encoder", type(own).__name__))
-        self.name = short_text(self._is, "name", getattr(own, "name", type(own).__name__))
-        self.has_start = callable(getattr(own, "start", None))
+        usual = type(own).__name__
+        self.encoder = short_text(self._is, "encoder", self._attribute("encoder", usual))
+        self.name = short_text(self._is, "name", self._attribute("name", usual))
+        self.has_start = callable(self._attribute("start"))
         self._held_out: Recordings | None = None
         self._seen: dict[int, bytes] = {}
 
@@ -153,6 +160,11 @@ class OwnPopulation(SimulatedPopulation):
     def __getstate__(self) -> dict[str, Any]:
         # Phones ask for nothing that no phone has heard.
         return {**self.__dict__, "_held_out": None}
+
+    def _attribute(self, name: str, default: object = None) -> Any:
+        """Return an attribute of the population; what a property raises is named."""
+        with own_code(f"{self._is}: {name}"):
+            return getattr(self._own, name, default)
 
     def _call(self, name: str) -> None:
         """Call a method of the population if it has it."""
