@@ -96,8 +96,8 @@ def world(server: Server, database: Database) -> World:
     return World(server, phones, answers, PARAMETERS, Random(2024))
 
 
-ORDERED = ("audit", "operators", "audit_entry_seq")
-"""What an administrator's order may change, should a valid one be generated."""
+ORDERED = ("audit", "invitation_codes", "operators", "audit_entry_seq")
+"""What an order of an operator may change, should a valid one be generated."""
 
 
 def state(database: Database, but: tuple[str, ...] = ()) -> dict[str, str]:
