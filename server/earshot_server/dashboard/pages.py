@@ -18,6 +18,7 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_server.dashboard import (
     changes,
     histograms,
+    languages,
     outcomes,
     prototypes,
     rendering,
@@ -61,6 +62,7 @@ def blueprint(
         helper: URL of the helper; empty without one.
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
+    pages.before_request(languages.choose)
     pages.after_request(secure)
     pages.record(_printable)
     _add_downloads(pages, archive)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlencode
 
-from flask import Response, g, render_template
+from flask import Response, g, render_template, request
+from markupsafe import Markup, escape
 
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
-from earshot_server.dashboard import charts, refusals, sentences, wording
+from earshot_server.dashboard import charts, languages, refusals, sentences, wording
 from earshot_server.store.operators import Role
 
 POLICY = (
@@ -27,9 +29,15 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
         now: Clock in seconds since 1970.
         shown: Values for the template.
     """
+    if "language" not in g:  # a problem's page, at any path
+        languages.choose()
     operator, form_key = g.get("operator"), g.get("form_key")
     return render_template(
         f"dashboard/{template}",
+        _=_text,
+        ngettext=_counted_text,
+        language=languages.language(),
+        other_languages=_other_languages(),
         now=now(),
         say=sentences,
         word=wording,
@@ -46,7 +54,29 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
 
 
 def secure(response: Response) -> Response:
-    """Set the security header fields of a page; its forms send `Origin` and `Referer`."""
+    """Set the header fields of a page's security and language; forms send `Origin`, `Referer`."""
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
-    return response
+    return languages.keep(response) if response.mimetype == "text/html" else response
+
+
+def _text(text: str, /, **values: object) -> Markup:
+    """Return a text in the page's language; it may hold markup, its values are escaped."""
+    return Markup(languages.gettext(text, **_safe(values)))  # noqa: S704 - texts are our own
+
+
+def _counted_text(one: str, many: str, number: float, /, **values: object) -> Markup:
+    return _text(one if number == 1 else many, **values)
+
+
+def _safe(values: dict[str, object]) -> dict[str, object]:
+    return {name: escape(wording.as_text(value)) for name, value in values.items()}
+
+
+def _other_languages() -> list[tuple[str, str, str]]:
+    """Return each other language: its code, its own name, and this page's address in it."""
+    return [
+        (code, name, f"{request.path}?{urlencode({**request.args, languages.FIELD: code})}")
+        for code, name in languages.LANGUAGES.items()
+        if code != languages.language()
+    ]
