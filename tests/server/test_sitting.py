@@ -96,7 +96,7 @@ def started(browser: OperatorsBrowser, **changes: str) -> str:
 
 
 def invited(browser: OperatorsBrowser, wall: str) -> TestResponse:
-    return browser.post(wall, {"form_key": browser.fields(browser.get(wall))["form_key"]})
+    return browser.post(wall, browser.fields(browser.get(wall)))
 
 
 def links(page: TestResponse) -> list[str]:
@@ -372,6 +372,18 @@ def test_an_invitation_is_signed_for_the_wall_and_shown_once(leading: OperatorsB
         server.phone(told["invitation"]).task()
         assert f"{number} of 20 phones" in said(leading.get(wall))
     assert "1 of 20 phones is here" not in said(leading.get(wall))
+
+
+def test_a_reloaded_wall_signs_no_second_invitation(leading: OperatorsBrowser) -> None:
+    wall = started(leading)
+    form = leading.fields(leading.get(wall))
+    assert len(links(leading.post(wall, form))) == 1
+    for _ in range(2):
+        again = leading.post(wall, form)
+        assert (again.status_code, again.location) == (303, wall)
+    assert audited(leading.server).count("invite") == 1
+    assert "It is shown only once and not stored" in said(leading.get(wall))
+    assert len(links(invited(leading, wall))) == 1
 
 
 def test_phones_of_the_wall_belong_to_a_cohort_that_may_join(leading: OperatorsBrowser) -> None:
