@@ -38,7 +38,7 @@ class Pairs:
         self._augmentations = augmentations
         self._batch = whole("batch", batch, 2)
         self._seed = whole("seed", seed, 0)
-        self._sound = Sound(pools)
+        self._sound = Sound(pools, augmentations.pitch + augmentations.speed)
 
     def batch(
         self, number: int

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models.augmentations import resampled
 from earshot_protocol.checks import positive
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import SAMPLE_RATE
@@ -61,13 +62,18 @@ class Audible:
         rate: Samples per second.
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, octaves: float) -> None:
         """Select the sounds that are not silent.
+
+        Args:
+            pool: Recordings of one origin.
+            octaves: Largest change of pitch downwards, by which windows are shortened, in octaves.
 
         Raises:
             InvalidInputError: The whole pool is silent.
         """
-        starts = [_loud(sound, pool.rate) for sound in pool.sounds]
+        shortest = resampled(pool.rate, -octaves)
+        starts = [_loud(sound, pool.rate, shortest) for sound in pool.sounds]
         audible = [index for index, loud in enumerate(starts) if len(loud)]
         if not audible:
             raise InvalidInputError("all sounds of a pool are silent")
@@ -98,14 +104,18 @@ class Sound:
         rate: Samples per second.
     """
 
-    def __init__(self, pools: Iterable[Pool]) -> None:
+    def __init__(self, pools: Iterable[Pool], octaves: float) -> None:
         """Select the sounds of all pools that are not silent.
+
+        Args:
+            pools: Pools, at least one, all of one rate.
+            octaves: Largest change of pitch downwards, by which windows are shortened, in octaves.
 
         Raises:
             InvalidInputError: There is no pool, a pool is silent, or the pools are of several
                 rates.
         """
-        self._pools = list(map(Audible, pools))
+        self._pools = [Audible(pool, octaves) for pool in pools]
         if not self._pools:
             raise InvalidInputError("there must be a pool to draw from")
         rates = {pool.rate for pool in self._pools}
@@ -120,13 +130,14 @@ class Sound:
         return self._pools[generator.choice(len(self._pools), p=self._shares)]
 
 
-def _loud(sound: NDArray[np.float32], rate: int) -> NDArray[np.int64]:
+def _loud(sound: NDArray[np.float32], rate: int, shortest: int) -> NDArray[np.int64]:
     """Return starts, a tenth of a second apart, after which half a second is not silent.
 
-    Every window is at least that long.
+    Where windows may be shorter than that, it is the samples of the `shortest`.
     """
+    samples = min(rate // 2, shortest)
     starts = np.arange(0, max(len(sound) - rate, 0) + 1, rate // _HOPS)
     energy = np.concatenate([[0.0], np.cumsum(np.square(sound, dtype=np.float64))])
-    ends = np.minimum(starts + rate // 2, len(sound))
-    loud = energy[ends] - energy[starts] > LEAST_RMS**2 * (rate // 2)
+    ends = np.minimum(starts + samples, len(sound))
+    loud = energy[ends] - energy[starts] > LEAST_RMS**2 * samples
     return np.asarray(starts[loud], dtype=np.int64)

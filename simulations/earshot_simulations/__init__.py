@@ -12,7 +12,6 @@ from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.own_code import OwnCodeError
-from earshot_simulations.phases.report import write
 from earshot_simulations.phases.run import Run, result
 from earshot_simulations.phases.settings import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
@@ -38,5 +37,4 @@ __all__ = [
     "result",
     "simulate",
     "sweep",
-    "write",
 ]

@@ -6,12 +6,14 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from earshot_models import augmentations as augment
 from earshot_models import responses
 from earshot_models.augmentations import Augmentations, Variant
 from earshot_models.pairs import Pairs
-from earshot_models.pools import Pool
+from earshot_models.pools import Audible, Pool
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.spectrum import SAMPLE_RATE
 
@@ -292,3 +294,30 @@ def test_pairs_are_of_the_rate_of_their_pools() -> None:
     assert first.shape == second.shape == (3, 16_000)
     with pytest.raises(InvalidInputError, match=r"of one rate, not \[8000, 16000\]"):
         Pairs([wide, Pool([noise], np.array([0]), 1.0)], Augmentations(), 3, 0)
+
+
+class Lowest:
+    """A generator that draws the least number there is."""
+
+    def uniform(self, low: float, high: float) -> float:
+        del high
+        return low
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([8000, 11_025, 16_000]),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_after_every_start_the_shortest_window_is_not_silent(
+    seed: int, rate: int, octaves: float, speed: float
+) -> None:
+    """Sound comes in bursts of a twentieth of a second, so most short windows are silent."""
+    bursts = np.repeat(np.append(generator(seed).random(60) < 0.2, True), rate // 20)
+    sound = (bursts * generator(seed).normal(0, 0.1, len(bursts))).astype(np.float32)
+    augmentations = Augmentations(**{**as_dict(NONE), "pitch": octaves, "speed": speed})
+    shortest = augment.length(augmentations, Variant(-octaves), rate, Lowest())
+    audible = Audible(Pool([sound], np.array([0]), 1.0, rate=rate), octaves + speed)
+    for start in audible.starts[0]:
+        assert level(sound[start : start + shortest]) > 0

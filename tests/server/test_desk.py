@@ -655,6 +655,21 @@ def test_an_invitation_is_shown_once_and_is_good(server: Server) -> None:
     assert audit(server)[0] == newest
 
 
+@pytest.mark.parametrize("name", ["", "class-7b"])
+def test_a_reloaded_page_signs_no_second_code(browser: OperatorsBrowser, name: str) -> None:
+    key = browser.key("/invite")
+    form = {"uses": "3", "days": "2", "cohort": "", "name": name, "form_key": key, "do": "look"}
+    sign = browser.fields(browser.post("/invite", form)) | {"do": "sign"}
+    assert "Copy the code now" in page_of(browser.post("/invite", sign))
+    again = browser.post("/invite", sign)
+    said = "there is an invitation" if name else "its code is in the list, and is not shown again"
+    assert said in page_of(again, 422 if name else 409)
+    assert [each.action for each in audit(browser.server)] == ["invite"]
+    another = browser.fields(again) | {"name": "", "do": "look"}
+    sign = browser.fields(browser.post("/invite", another)) | {"do": "sign"}
+    assert "Copy the code now" in page_of(browser.post("/invite", sign))
+
+
 def scanned(shown: TestResponse) -> str:
     """The QR code of a page."""
     (drawing,) = re.findall(r'class="scan"[^>]*>(<svg.*?</svg>)', shown.text, re.DOTALL)
@@ -885,7 +900,8 @@ def test_an_administrator_manages_operators(browser: OperatorsBrowser) -> None:
     assert re.findall(r'href="/operators/(\w+)"', shown.text) == ["olga"]
     assert first not in shown.text
 
-    second = shown_token(browser.post("/operators/olga", {"do": "rotate", "form_key": key}))
+    rotate = browser.fields(browser.get("/operators/olga")) | {"do": "rotate"}
+    second = shown_token(browser.post("/operators/olga", rotate))
     assert olga.get("/").status_code == 303  # to sign in
     olga.sign_in(second)
     removed = browser.post("/operators/olga", {"do": "remove", "form_key": key})
@@ -898,6 +914,22 @@ def test_an_administrator_manages_operators(browser: OperatorsBrowser) -> None:
         (FIRST, "rotate token", "olga"),
         (FIRST, "add operator", "olga"),
     ]
+
+
+def test_a_reloaded_page_gives_no_second_token(browser: OperatorsBrowser) -> None:
+    form = {"name": "olga", "role": "operator", "form_key": browser.key("/operators")}
+    browser.post("/operators", form)
+    assert "there is an operator" in page_of(browser.post("/operators", form), 422)
+    rotate = browser.fields(browser.get("/operators/olga")) | {"do": "rotate"}
+    given = shown_token(browser.post("/operators/olga", rotate))
+    for late in (rotate, rotate | {"replaces": "é\0"}, {**rotate, "replaces": ""}):
+        again = browser.post("/operators/olga", late)
+        assert "was given a new token already, which is not shown again" in page_of(again, 409)
+        assert not re.search(r"[A-Za-z0-9_-]{43}</code>", again.text)
+    assert OperatorsBrowser(browser.server).sign_in(given).status_code == 303
+    assert [each.action for each in audit(browser.server)] == ["rotate token", "add operator"]
+    another = shown_token(browser.post("/operators/olga", browser.fields(again) | {"do": "rotate"}))
+    assert OperatorsBrowser(browser.server).sign_in(another).status_code == 303
 
 
 def test_a_mistaken_operator_is_marked_in_the_form(browser: OperatorsBrowser) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import re
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from support import dashboard_records as made
 from support.api_caller import Server, body_of, problem_of
@@ -22,9 +24,12 @@ from werkzeug.test import TestResponse
 
 from earshot_protocol.api import AUDIT, COHORTS, OPERATORS, PHASES, Invite, StartPhase
 from earshot_protocol.environments import default_hierarchy
-from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.discovery import LABELS, Discovered, DiscoveryParameters
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.privacy.mechanisms import VectorSum
+from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.voting.vectors import UNCOUNTED, unit_steps
 from earshot_server.api.app import ApiSettings, create_app
 from earshot_server.api.views import (
     Audit,
@@ -38,8 +43,11 @@ from earshot_server.commands.phase.starting import SECURE_SUM, Options, paramete
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard import prospects
 from earshot_server.discovery.optics import Optics
+from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases import sitting
 from earshot_server.phases.forecast import forecast
+from earshot_server.phases.options import Discovery
+from earshot_server.phases.proposal import proposed
 from earshot_server.processes.driver import Driver
 from earshot_server.records import RUNNING, PhaseRecord, StepRecord, Trouble
 from earshot_server.store.database import Database
@@ -88,7 +96,7 @@ def started(browser: OperatorsBrowser, **changes: str) -> str:
 
 
 def invited(browser: OperatorsBrowser, wall: str) -> TestResponse:
-    return browser.post(wall, {"form_key": browser.fields(browser.get(wall))["form_key"]})
+    return browser.post(wall, browser.fields(browser.get(wall)))
 
 
 def links(page: TestResponse) -> list[str]:
@@ -119,6 +127,37 @@ def test_a_sitting_is_one_sum_of_labels_with_the_whole_budget() -> None:
     assert parameters.labels_noise < 0.6 * nightly.labels_noise
     costs = [forecast(StartPhase(parameters=each)).together for each in (parameters, nightly)]
     assert costs[0]["phone"].epsilon == pytest.approx(costs[1]["phone"].epsilon, rel=0.01)
+
+
+def test_operations_says_how_many_phones_a_label_takes() -> None:
+    labels = tuple(default_hierarchy().groups)
+    parameters, proposal = proposed(
+        replace(sitting.seated(Options(phones=40, labels=labels)), discovery=Discovery.SECURE_SUM)
+    )
+    assert proposal.needed == 14
+    assert isinstance(parameters, DiscoveryParameters)
+    mechanism = parameters.plan().mechanisms[LABELS]
+    assert isinstance(mechanism, VectorSum)
+    shape = len(labels), parameters.label_entries
+    deviation, generator = mechanism.noise(40).deviation, np.random.default_rng(4)
+    cells = np.eye(parameters.most_cells, parameters.dimensions)
+
+    def share(phones: int, direction: int) -> float:
+        """Share of labels with a clear prototype, each from so many phones whose sounds agree."""
+        heard = np.zeros(shape)
+        heard[:, direction] = phones * UNCOUNTED * unit_steps(math.prod(shape))
+        totals = (np.rint(heard + generator.normal(0, deviation, shape)) for _ in range(50))
+        found = [prototypes(total.astype(np.int64), deviation, cells) for total in totals]
+        return float(np.mean([each.p_values <= LEVEL for each in found]))
+
+    assert share(13, 0) < 0.5 < share(14, 0) < 0.65
+    assert 0.95 < share(20, 0) < 0.98
+    assert share(21, -2) < 0.5 < share(22, -2) < 0.6
+    text = " ".join((Path(__file__).parents[2] / "docs" / "operations.md").read_text().split())
+    assert "a label takes 14 phones that give it, and no other, for about even odds" in text
+    assert "at ε = 2 and 11 labels, and 20 for 19 times out of 20" in text
+    assert "and 22 for even odds if they are like no start centroid" in text
+    assert len(labels) == 11
 
 
 def test_half_of_the_phones_are_enough_and_never_fewer_than_three() -> None:
@@ -333,6 +372,18 @@ def test_an_invitation_is_signed_for_the_wall_and_shown_once(leading: OperatorsB
         server.phone(told["invitation"]).task()
         assert f"{number} of 20 phones" in said(leading.get(wall))
     assert "1 of 20 phones is here" not in said(leading.get(wall))
+
+
+def test_a_reloaded_wall_signs_no_second_invitation(leading: OperatorsBrowser) -> None:
+    wall = started(leading)
+    form = leading.fields(leading.get(wall))
+    assert len(links(leading.post(wall, form))) == 1
+    for _ in range(2):
+        again = leading.post(wall, form)
+        assert (again.status_code, again.location) == (303, wall)
+    assert audited(leading.server).count("invite") == 1
+    assert "It is shown only once and not stored" in said(leading.get(wall))
+    assert len(links(invited(leading, wall))) == 1
 
 
 def test_phones_of_the_wall_belong_to_a_cohort_that_may_join(leading: OperatorsBrowser) -> None:

@@ -16,8 +16,7 @@ from earshot_simulations.adversary.attack import far_place
 from earshot_simulations.adversary.built_in import built_in
 from earshot_simulations.adversary.success import measure
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.phases.report import render
-from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.run import Run, render, result
 from earshot_simulations.phases.settings import Discovery, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings, Soundscapes

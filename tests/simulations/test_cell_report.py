@@ -24,8 +24,7 @@ from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.spending import DEARER_RECORDING
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.phases.environments import score
-from earshot_simulations.phases.report import headline, render
-from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.run import Run, headline, render, result
 from earshot_simulations.phases.secure_sum import CellFindings
 from earshot_simulations.populations import Recordings
 

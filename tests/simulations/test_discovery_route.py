@@ -10,8 +10,7 @@ from support.simulated import essence, interrupted_after
 from earshot_protocol.privacy.significance import are_clear
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.phases.report import render
-from earshot_simulations.phases.run import NOISELESS, result
+from earshot_simulations.phases.run import NOISELESS, render, result
 from earshot_simulations.phases.settings import PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import LiftedBlobs

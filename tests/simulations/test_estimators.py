@@ -442,4 +442,9 @@ def test_the_program_of_the_table_prints_its_rows(monkeypatch: pytest.MonkeyPatc
     assert cells[2] == cells[4]
     # By hand for d = 2, w = ∛0.405 = 0.7399: (1 + 2 · 0.7399 / 2) / 2.7399.
     assert program.spent(2) == pytest.approx(0.6350, abs=1e-4)
+    # A recording that is replaced leaves one place and enters another, each of which costs as much.
+    present = program.spent(128)
+    said = f"{2 * present:.1f} times the ε that it reports on a recording that is replaced, and "
+    said += f"{present:.2f} times on one that is added or removed"
+    assert said in " ".join((DOCS / "privacy.md").read_text("utf-8").split())
     assert sorted(asked) == pytest.approx([100, 157.48], abs=0.01)

@@ -27,7 +27,7 @@ from earshot_simulations import (
     simulate,
 )
 from earshot_simulations.phases.labelling import LabellingSettings
-from earshot_simulations.phases.report import render
+from earshot_simulations.phases.run import render
 
 SUMS = replace(SMALL, phones=30, scenes=3)
 ROUTE = replace(LOCAL, phones=30, scenes=3)

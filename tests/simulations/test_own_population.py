@@ -23,11 +23,10 @@ from earshot_simulations import (
     SummationChoice,
     result,
     simulate,
-    write,
 )
 from earshot_simulations.phases.kept import read, repeatable
 from earshot_simulations.phases.labelling import LabellingSettings
-from earshot_simulations.phases.report import render
+from earshot_simulations.phases.run import render
 from earshot_simulations.phases.settings import replaced
 from earshot_simulations.populations import Blobs, Heterogeneity
 from earshot_simulations.sweeps.plan import read_settings
@@ -105,7 +104,7 @@ def test_a_result_says_what_ran_and_cannot_be_repeated(tmp_path: Path) -> None:
     # Of the sphere, though settings of no data are of the plane.
     assert figures["configuration"]["budget"]["clustering"] == 2.0
     assert "The program that made this run repeats it" in render(run)
-    write(run, tmp_path)
+    run.write(tmp_path)
     for again in (lambda: repeatable(read(tmp_path)), lambda: read_settings(tmp_path)):
         with pytest.raises(InvalidInputError, match=r"population support\.own_things\.Crowd"):
             again()

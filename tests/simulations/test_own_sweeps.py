@@ -12,7 +12,9 @@ import pytest
 from support.own_things import LOCAL, SMALL, Bands, Crowd, Density, Liars, piped
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_simulations import Recordings, sweep
+from earshot_protocol.geometry import Geometry
+from earshot_simulations import FoundCentroids, OwnCodeError, Recordings, sweep
+from earshot_simulations.sweeps.table import SweepTable
 
 GRID = {"recordings": [10, 20]}
 
@@ -88,6 +90,40 @@ def test_what_cannot_be_copied_is_refused_before_any_work(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
     found = sweep(SMALL, GRID, tmp_path / "out", seeds=1, population=Open())
     assert len(found.rows()) == 2
+
+
+class Wrong(Density):
+    """A clustering that fails with many centroids, until it is mended."""
+
+    mended = False
+
+    def discover(self, points: Any, geometry: Geometry) -> FoundCentroids:
+        if len(points) > 40 and not self.mended:
+            raise ValueError("too many")
+        return super().discover(points, geometry)
+
+
+@pytest.mark.parametrize(("centroids", "finished"), [([1, 3], 1), ([3, 1], 0)])
+def test_a_sweep_continues_where_its_own_code_failed(
+    centroids: list[int], finished: int, tmp_path: Path
+) -> None:
+    mine = Wrong()
+
+    def swept(folder: Path) -> SweepTable:
+        grid = {"top_local_centroids": centroids}
+        return sweep(LOCAL, grid, folder, seeds=1, population=Crowd(), clustering=mine)
+
+    with pytest.raises(
+        OwnCodeError, match=r"clustering Wrong: discover raised .* too many"
+    ) as sent:
+        swept(tmp_path / "out")
+    assert "keeps the runs that had finished" in sent.value.__notes__[0]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["phases.jsonl"]
+    first = rows(tmp_path / "out")
+    assert len(first) == finished
+    mine.mended = True
+    assert swept(tmp_path / "out").rows() == swept(tmp_path / "whole").rows()
+    assert rows(tmp_path / "out")[: len(first)] == first
 
 
 NOTEBOOK = """

@@ -18,7 +18,7 @@ from support.own_things import LOCAL, SMALL
 from support.simulated import decided
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_simulations import Settings, result, simulate, sweep, write
+from earshot_simulations import Settings, result, simulate, sweep
 from earshot_simulations.phases.kept import OtherSoundError, read, repeatable
 from earshot_simulations.phases.settings import replaced
 from earshot_simulations.populations import vectors
@@ -133,7 +133,7 @@ def test_points_of_the_plane_say_so(tmp_path: Path) -> None:
 
 def test_a_run_is_repeated_and_another_file_is_refused(file: Path, tmp_path: Path) -> None:
     run = simulate(over(file))
-    write(run, tmp_path / "out")
+    run.write(tmp_path / "out")
     settings, changed = repeatable(read(tmp_path / "out"))
     assert not changed
     assert decided(simulate(settings)) == decided(run)

@@ -20,8 +20,7 @@ from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_simulations.engine.course import DISCOVER
-from earshot_simulations.phases.report import headline, render, write
-from earshot_simulations.phases.run import DIGEST, Run, plain, result
+from earshot_simulations.phases.run import DIGEST, Run, headline, plain, render, result
 from earshot_simulations.phases.settings import (
     PhaseSettings,
     PolicyChoice,
@@ -272,7 +271,7 @@ def test_a_page_stands_alone_and_tells_the_outcome_costs_and_steps(kind: str) ->
 @pytest.mark.usefixtures("no_pictures")
 def test_the_command_of_a_page_repeats_the_run(kind: str, tmp_path: Path, earshot: Earshot) -> None:
     run = run_of(kind)
-    write(run, tmp_path)
+    run.write(tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     (command,) = re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)
     words = shlex.split(html.unescape(command).replace("\\\n", " "))

@@ -37,7 +37,6 @@ from earshot_simulations.phases.kept import (
     read,
     repeatable,
 )
-from earshot_simulations.phases.report import write
 from earshot_simulations.phases.run import PHASE_FAILED, plain
 from earshot_simulations.phases.settings import Discovery, geometry_of, settings_of
 from earshot_simulations.versions import OtherVersionError
@@ -58,7 +57,7 @@ pytestmark = pytest.mark.usefixtures("module_without_pictures")
 
 
 def kept(settings: Settings, folder: Path) -> Path:
-    write(simulate(settings), folder)
+    simulate(settings).write(folder)
     return folder / "result.json"
 
 

@@ -12,8 +12,7 @@ import pytest
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.dashboard.wording import byte_size, counted, whole
-from earshot_simulations.phases.report import command_line, headline, render
-from earshot_simulations.phases.run import Run
+from earshot_simulations.phases.run import Run, command_line, headline, render
 from earshot_simulations.populations import Skipped
 from earshot_simulations.reporting.words import duration, percent, printable
 

@@ -23,9 +23,9 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_server.dashboard.wording import real
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import results_differing
-from earshot_simulations.phases.report import render as render_one
 from earshot_simulations.phases.routes_page import FILES_OF_BOTH, headline, render, write_both
 from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, Run, cost_figure, result
+from earshot_simulations.phases.run import render as render_one
 from earshot_simulations.phases.settings import (
     ROUTES,
     SOUNDSCAPES,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.steps import Step
 
+from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.engine.course import SimulatedStep
-from earshot_simulations.phases.report import write
 from earshot_simulations.phases.run import Run, plain, result
 
 MakeRun = Callable[..., Run]
@@ -181,11 +181,14 @@ def test_plain_is_always_json_that_can_be_stored(value: object) -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_write_leaves_two_whole_files(make_run: MakeRun, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
-    write(make_run(), folder)
+    make_run().write(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["report.html", "result.json"]
     assert json.loads((folder / "result.json").read_text()) == result(make_run())
     assert (folder / "report.html").read_text(encoding="utf-8").endswith("</html>\n")
-    write(make_run(seconds=7.5), folder)
+    with pytest.raises(InvalidInputError, match=r"result\.json and report\.html: name another"):
+        make_run(seconds=7.5).write(str(folder))
+    assert json.loads((folder / "result.json").read_text()) == result(make_run())
+    make_run(seconds=7.5).write(str(folder), overwrite=True)
     assert json.loads((folder / "result.json").read_text())["seconds"]["total"] == 7.5
 
 
@@ -194,7 +197,7 @@ def test_write_leaves_two_whole_files(make_run: MakeRun, tmp_path: Path) -> None
 def test_write_takes_a_run_that_ended_early(
     cut_short: Callable[[int], Run], stage: int, tmp_path: Path
 ) -> None:
-    write(cut_short(stage), tmp_path)
+    cut_short(stage).write(tmp_path)
     assert "too few phones stayed" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
@@ -202,7 +205,7 @@ def test_write_takes_a_run_that_ended_early(
 def test_a_failed_write_keeps_the_old_file(
     make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(make_run(), tmp_path)
+    make_run().write(tmp_path)
     before = (tmp_path / "result.json").read_bytes()
 
     def full(_: int) -> None:
@@ -210,6 +213,6 @@ def test_a_failed_write_keeps_the_old_file(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
-        write(make_run(seconds=9.0), tmp_path)
+        make_run(seconds=9.0).write(tmp_path, overwrite=True)
     assert (tmp_path / "result.json").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "result.json"]

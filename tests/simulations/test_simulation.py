@@ -17,8 +17,7 @@ from earshot_protocol.wire import Matrix
 from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.environments import score
-from earshot_simulations.phases.report import headline
-from earshot_simulations.phases.run import Run, result
+from earshot_simulations.phases.run import Run, headline, result
 from earshot_simulations.phases.settings import Discovery, PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings

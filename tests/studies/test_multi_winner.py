@@ -324,6 +324,19 @@ def test_parties_gain_by_answers_of_others(
     assert claims[-1].ours.mean == pytest.approx(np.mean(gains))
     assert [each.theirs for each in claims[:3]] == [pytest.approx(0.03), pytest.approx(0.05), None]
     assert len(claims) == len(capc.STATES) - 1
+    rows[0]["answers_BAC"], rows[1]["answers_BAC"] = 0.5, ""
+    averaged = {row["state"]: row["answers_BAC"] for row in capc._averaged(rows)}
+    assert averaged[rows[0]["state"]] == averaged[rows[1]["state"]] == ""
+
+
+def test_answers_are_scored_wherever_a_label_is_in_some_of_the_queries_and_not_in_others() -> None:
+    truth = np.array([[1, 0], [0, 0], [1, 0], [1, 0]], np.int8)
+    answers = np.array([[1, 0], [0, 0], [0, 1], [1, 0]], np.int8)
+    assert capc._correct(truth[:2], answers[:2]) == 1.0
+    assert capc._correct(truth[1:3], answers[1:3]) == 0.5
+    assert capc._correct(truth, answers) == pytest.approx(5 / 6)
+    for alike in (truth[:0], truth[:1], truth[2:], np.repeat(truth[:1], 9, axis=0)):
+        assert capc._correct(alike, alike) == ""
 
 
 def test_claims_on_queries_are_differences_of_rules_seed_by_seed() -> None:

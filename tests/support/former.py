@@ -58,7 +58,6 @@ from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
-from earshot_simulations.phases.report import write as write_run
 from earshot_simulations.phases.settings import PolicyChoice, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
 from support.api_caller import Caller, Server
@@ -402,7 +401,7 @@ def write(folder: Path, postgres: EmbeddedPostgres, scratch: Path) -> None:
     world.close()
     shutil.copytree(scratch / "phones", folder / "phones")
     (folder / "database.sql").write_text(dumped(url), encoding="utf-8")
-    write_run(simulate(RUN), scratch / "run")
+    simulate(RUN).write(scratch / "run")
     shutil.copyfile(scratch / "run" / "result.json", folder / "result.json")
     expected = {
         "names": {name: phase.hex() for name, phase in names.items()},

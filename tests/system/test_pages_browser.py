@@ -16,7 +16,6 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.auditing import page as audit_page
 from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Technique
-from earshot_simulations.phases import report
 from earshot_simulations.phases.routes_page import write_both
 from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.phases.simulation import simulate, simulate_routes
@@ -35,12 +34,12 @@ def _settings(kind: str) -> Settings:
 
 def _phase(kind: str, folder: Path) -> Path:
     run = simulate(_settings(kind))
-    report.write(replace(run, found=replace(run.found, label_names=NAMES)), folder)
+    replace(run, found=replace(run.found, label_names=NAMES)).write(folder)
     return folder / "report.html"
 
 
 def _labelling(folder: Path) -> Path:
-    report.write(simulate(KINDS["labelling"]), folder)
+    simulate(KINDS["labelling"]).write(folder)
     return folder / "report.html"
 
 

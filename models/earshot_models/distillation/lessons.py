@@ -82,7 +82,7 @@ class Lessons:
         self.count = whole("count", count, 2)
         self._seed = whole("seed", seed, 0)
         self._variation = variation
-        self._sound = Sound(pools)
+        self._sound = Sound(pools, variation.octaves)
         self.rate = self._sound.rate
         self.identity = self._identity(pools)
 

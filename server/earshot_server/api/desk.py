@@ -9,12 +9,12 @@ the consequences beside its buttons.
 from __future__ import annotations
 
 import contextlib
-import secrets
 import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import msgspec
 from flask import Blueprint, Response, g, request, url_for
 from markupsafe import Markup
 
@@ -44,7 +44,13 @@ from earshot_server.phases.places import newest
 from earshot_server.phone_links import drawn, link_to
 from earshot_server.records import GATHERING
 from earshot_server.store.invitations import InvitationNameError
-from earshot_server.store.operators import FIRST, OperatorNameError, Role, UnknownOperatorError
+from earshot_server.store.operators import (
+    FIRST,
+    OperatorNameError,
+    Role,
+    TokenReplacedError,
+    UnknownOperatorError,
+)
 from earshot_server.store.sessions import HOURS
 
 LARGEST_SIGN_IN = 4096
@@ -176,7 +182,6 @@ class OperatorDesk:
             proposal=forms.proposal(filled, self._places) if self._by_two else "",
             few_reports=prospects.few_reports(wanted),
             first=prospects.gathering_before(wanted, self._orders.archive.phases()),
-            once=secrets.token_urlsafe(16),
         )
 
     def _started(self, wanted: StartPhase, once: str, sits: bool) -> Response:
@@ -224,11 +229,18 @@ class OperatorDesk:
         if form.get("do") == "change":
             return self._invite_form(filled)
         if form.get("do") == "sign":
+            own = wanted.name or _name_of_once(form)
             try:
-                return self._invited(self._orders.invite(wanted))
+                return self._invited(self._orders.invite(msgspec.structs.replace(wanted, name=own)))
             except InvitationNameError as error:
-                filled.errors["name"] = str(error)
-                return self._invite_form(filled, 422)
+                if wanted.name:
+                    filled.errors["name"] = str(error)
+                    return self._invite_form(filled, 422)
+                filled.errors[""] = (
+                    "this form was sent before: its code is in the list, and is not shown again; "
+                    "to sign another one, send the form below"
+                )
+                return self._invite_form(filled, 409)
         enrolled = sum(cohort.phones for cohort in self._orders.archive.cohorts())
         until = self._clock() + wanted.days * 86_400.0
         return self._page(
@@ -270,10 +282,7 @@ class OperatorDesk:
 
     def operator(self, name: str) -> Response:
         """Show what can be done with one operator."""
-        known = [each for each in self._orders.accounts.all() if each.name == name]
-        if not known:
-            raise UnknownOperatorError(f"there is no operator '{name}'")
-        return self._page("operator.html", one=known[0], first=FIRST)
+        return self._operator_form(name)
 
     def changing(self, name: str) -> Response:
         """Give an operator a new token, and show it, or remove the operator."""
@@ -281,7 +290,11 @@ class OperatorDesk:
         if not has_key(form):
             raise ForgedRequestError(_STALE)
         if form.get("do") == "rotate":
-            return self._page("token.html", issued=self._orders.rotate(name))
+            try:
+                issued = self._orders.rotate(name, form.get("replaces", ""))
+            except TokenReplacedError:
+                return self._operator_form(name, is_late=True)
+            return self._page("token.html", issued=issued)
         if form.get("do") == "remove":
             self._orders.remove_operator(name)
         return Response(status=303, headers={"Location": url_for("desk.operators")})
@@ -290,19 +303,22 @@ class OperatorDesk:
 
     def wall(self, phase: bytes) -> Response:
         """Show the wall page with a new invitation to the phase."""
-        if not has_key(bodies.read_form()):
+        form = bodies.read_form()
+        if not has_key(form):
             raise ForgedRequestError(_STALE)
         record, now = self._orders.known(phase), self._clock()
         if record.status != GATHERING or record.gather_until <= now:
             return _to_wall(phase)
-        issued = self._orders.invite(
-            Invite(
-                uses=record.wanted,
-                days=(record.gather_until - now) / 86_400.0,
-                cohort=record.cohorts[0] if record.cohorts else "",
-                name=f"wall-{secrets.token_hex(4)}",
-            )
+        wanted = Invite(
+            uses=record.wanted,
+            days=(record.gather_until - now) / 86_400.0,
+            cohort=record.cohorts[0] if record.cohorts else "",
+            name=f"wall-{_name_of_once(form)}",
         )
+        try:
+            issued = self._orders.invite(wanted)
+        except InvitationNameError:  # the form was sent twice
+            return _to_wall(phase)
         invited = self._drawn(issued) | {"issued": issued, "only_here": is_asked_here()}
         return self._page("wall.html", **wall.shown(record), **invited)
 
@@ -367,6 +383,21 @@ class OperatorDesk:
             "operators.html", status, fields=forms.OPERATOR, filled=filled, known=known, first=FIRST
         )
 
+    def _operator_form(self, name: str, is_late: bool = False) -> Response:
+        accounts = self._orders.accounts
+        known = [each for each in accounts.all() if each.name == name]
+        if not known:
+            raise UnknownOperatorError(f"there is no operator '{name}'")
+        mark = "" if name == FIRST else accounts.mark(name)
+        return self._page(
+            "operator.html",
+            409 if is_late else 200,
+            one=known[0],
+            first=FIRST,
+            mark=mark,
+            is_late=is_late,
+        )
+
     def _stop_form(self, phase: bytes, filled: Filled, status: int = 200) -> Response:
         record = self._orders.known(phase)
         return self._page("stop.html", status, fields=forms.STOP, filled=filled, record=record)
@@ -394,6 +425,11 @@ def blueprint(
 
 def _texts(fields: tuple[forms.Field, ...], form: dict[str, str]) -> dict[str, str]:
     return {each.name: form.get(each.name, "") for each in fields}
+
+
+def _name_of_once(form: dict[str, str]) -> str:
+    """Return the name of the invitation that a form makes, the same if the form is sent twice."""
+    return derived("invitation", form.get("once", ""))[:6].hex()
 
 
 def _to_phase(phase: bytes) -> Response:

@@ -92,15 +92,20 @@ class Orders:
             self.accounts.remove(name)
             self._record("remove operator", name)
 
-    def rotate(self, name: str) -> OperatorToken:
+    def rotate(self, name: str, marked: str | None = None) -> OperatorToken:
         """Give an operator a new token in place of the old one.
+
+        Args:
+            name: Name of the operator.
+            marked: Mark of the old token (`Accounts.mark`); None for any.
 
         Raises:
             UnknownOperatorError: There is no such operator.
             OperatorNameError: The operator is the one whose token is in the data folder.
+            TokenReplacedError: The operator's token has another mark.
         """
         with self._database.transaction():
-            token = self.accounts.rotate(name)
+            token = self.accounts.rotate(name, marked)
             self._record("rotate token", name)
         return OperatorToken(name=name, token=token)
 

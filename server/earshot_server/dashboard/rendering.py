@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -47,6 +48,7 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
         all_units=tuple(Unit),
         operator=operator,
         form_key=form_key,
+        once=secrets.token_urlsafe(16),
         may_change=bool(form_key) and operator.role.includes(Role.OPERATOR),
         may_manage=bool(form_key) and operator.role.includes(Role.ADMIN),
         **shown,

@@ -48,6 +48,10 @@ class OperatorNameError(RemoteError):
     """The name is taken or reserved."""
 
 
+class TokenReplacedError(RemoteError):
+    """The token that was to be replaced is not the operator's any more."""
+
+
 class Operator(NamedTuple):
     """A person who may operate the server.
 
@@ -107,20 +111,42 @@ class Accounts:
         rows = self._database.query("DELETE FROM operators WHERE name = %s RETURNING true", (name,))
         _refuse_unknown(rows, name)
 
-    def rotate(self, name: str) -> str:
-        """Replace an operator's token, and return the new one.
+    def mark(self, name: str) -> str:
+        """Return a mark of an operator's present token: a hash of the hash that is stored.
+
+        Within a transaction, the token stays the same until its end.
+
+        Raises:
+            UnknownOperatorError: There is no such operator.
+        """
+        rows = self._database.query(
+            "SELECT token_hash FROM operators WHERE name = %s FOR UPDATE", (name,)
+        )
+        _refuse_unknown(rows, name)
+        return hashlib.sha256(rows[0][0]).hexdigest()
+
+    def rotate(self, name: str, marked: str | None = None) -> str:
+        """Replace an operator's token, and return the new one; call this in a transaction.
+
+        Args:
+            name: Name of the operator.
+            marked: Mark of the token that is to be replaced, so that a form that is sent twice
+                replaces one; None for any.
 
         Raises:
             UnknownOperatorError: There is no such operator.
             OperatorNameError: The operator is the one whose token is in the data folder.
+            TokenReplacedError: The operator's token has another mark.
         """
         self._refuse_first(name)
+        mark = self.mark(name)
+        if marked not in (mark, None):
+            raise TokenReplacedError(f"the token of '{name}' was replaced already")
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        rows = self._database.query(
+        self._database.query(
             "UPDATE operators SET token_hash = %s WHERE name = %s RETURNING true",
             (hash_of(token), name),
         )
-        _refuse_unknown(rows, name)
         return token
 
     def all(self) -> tuple[Operator, ...]:

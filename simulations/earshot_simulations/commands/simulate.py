@@ -25,18 +25,23 @@ from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.phases.options import Discovery, given, refuse_others, spelled
 from earshot_simulations.engine.states import NO_ROOM
 from earshot_simulations.phases.labelling import LabellingSettings
-from earshot_simulations.phases.run import INFINITE, NOISELESS, UNPROTECTED, PhaseFindings
+from earshot_simulations.phases.route_options import OPTIONS, ROUTE, in_words
+from earshot_simulations.phases.run import (
+    FILES,
+    INFINITE,
+    NOISELESS,
+    UNPROTECTED,
+    PhaseFindings,
+)
 from earshot_simulations.phases.settings import (
     BLOBS,
     NO_BUDGET,
-    ROUTE,
     ROUTES,
     SOUNDSCAPES,
     WHERE,
     PhaseSettings,
     Routes,
     Settings,
-    in_words,
     whole_budget,
 )
 from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
@@ -136,7 +141,7 @@ def simulate(
     refuse_others(
         said - {"budget"} if silent else said,
         f"--discovery {routes}",
-        {f"--discovery {route}": own.options for route, own in ROUTES.items()},
+        {f"--discovery {route}": own for route, own in OPTIONS.items()},
         *(f"--discovery {route}" for route in routes.each),
     )
     if budget is not None:
@@ -253,7 +258,6 @@ def _run_and_write(
     Raises:
         InvalidInputError: The folder cannot be used, or the machine has no room for the run.
     """
-    from earshot_simulations.phases.report import FILES, write
     from earshot_simulations.phases.routes_page import FILES_OF_BOTH, write_both
     from earshot_simulations.phases.simulation import simulate_routes
 
@@ -265,7 +269,7 @@ def _run_and_write(
             write_both(runs, out)
         elif out is not None:
             (run,) = runs.values()
-            write(run, out)
+            run.write(out, overwrite=True)  # what the folder held was checked before
     return runs
 
 
@@ -281,13 +285,12 @@ def _run_and_write_one(settings: PhaseSettings[F], out: Path | None, overwrite: 
     Raises:
         InvalidInputError: The folder cannot be used, or the machine has no room for the run.
     """
-    from earshot_simulations.phases.report import FILES, write
     from earshot_simulations.phases.simulation import simulate
 
     with hearing_kept(), _kept(out, FILES, overwrite) as progress:
         run = simulate(settings, progress)
         if out is not None:
-            write(run, out)
+            run.write(out, overwrite=True)  # what the folder held was checked before
     return run
 
 

@@ -14,15 +14,13 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.phases.environments import COMPARED, COUNTED
 from earshot_simulations.phases.own import OWN
-from earshot_simulations.phases.report import RESULT
-from earshot_simulations.phases.run import DIGEST, PHASE_FAILED
+from earshot_simulations.phases.route_options import ROUTE, of_others
+from earshot_simulations.phases.run import DIGEST, PHASE_FAILED, RESULT
 from earshot_simulations.phases.settings import (
-    ROUTE,
     WHERE,
     Discovery,
     Routes,
     Settings,
-    of_others,
     settings_of,
 )
 from earshot_simulations.versions import check_version, digest, versions

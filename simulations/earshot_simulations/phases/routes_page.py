@@ -12,9 +12,16 @@ from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.phases.options import Discovery
 from earshot_simulations.phases.environments import EnvironmentFindings, Pictured
-from earshot_simulations.phases.report import FILES, REPORT, command_line, write
-from earshot_simulations.phases.run import UNPROTECTED, Run, cost_figure
-from earshot_simulations.phases.settings import ROUTE, ROUTES, Routes
+from earshot_simulations.phases.route_options import OPTIONS, ROUTE
+from earshot_simulations.phases.run import (
+    FILES,
+    REPORT,
+    UNPROTECTED,
+    Run,
+    command_line,
+    cost_figure,
+)
+from earshot_simulations.phases.settings import ROUTES, Routes
 from earshot_simulations.reporting import plane
 from earshot_simulations.reporting.pages import page
 from earshot_simulations.reporting.words import (
@@ -51,7 +58,7 @@ def write_both(runs: Runs, folder: str | os.PathLike[str]) -> None:
     for name in FILES_OF_BOTH + FILES:
         (folder / name).unlink(missing_ok=True)
     for route, run in runs.items():
-        write(run, folder / route)
+        run.write(folder / route)
     replace_file(folder / REPORT, render(runs))
 
 
@@ -233,7 +240,7 @@ def _asked(runs: Runs) -> dict[str, object]:
     each = {route: run.configuration for route, run in runs.items()}
     asked = dict(next(iter(each.values())))
     for route, configuration in each.items():
-        asked |= {name: configuration.get(name) for name in ROUTES[route].options}
+        asked |= {name: configuration.get(name) for name in OPTIONS[route]}
         asked["epsilon"] = configuration.get("epsilon")  # the last, by secure sums, always has one
     # Different policies are the defaults of the routes.
     if len({configuration.get("policy") for configuration in each.values()}) > 1:

@@ -1,25 +1,49 @@
-"""The record of one simulated phase of any kind, and its JSON form."""
+"""The record of one simulated phase of any kind: its JSON form, and its page `report.html`.
+
+The page loads no other files.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import shlex
 import textwrap
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import msgspec
 import numpy as np
 
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
+from earshot_server.dashboard.spending import (
+    VACUOUS_EPSILON,
+    by_mechanism,
+    dearer_recording,
+    is_vacuous,
+)
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
+from earshot_simulations.phases.own import OWN
+from earshot_simulations.phases.route_options import in_words
 from earshot_simulations.populations import Skipped
 from earshot_simulations.reporting.tables import data_frame
-from earshot_simulations.reporting.words import NOTHING, duration, real, whole
+from earshot_simulations.reporting.words import (
+    NOTHING,
+    byte_size,
+    duration,
+    printable,
+    real,
+    whole,
+)
 from earshot_simulations.shapes import shapes
 from earshot_simulations.versions import digest
 
@@ -41,6 +65,13 @@ DIGEST = "digest"
 
 PHASE_FAILED = "the phase failed: "
 """Beginning of `Run.interrupted` if the phase failed, instead of being interrupted."""
+
+RESULT, REPORT = "result.json", "report.html"
+FILES = (RESULT, REPORT)
+"""All files that `Run.write` writes."""
+_MOST_NOTES = 3
+_MOST_ROWS = 200
+_MOST_PHONES = 1000
 
 _COSTS = {"ε per recording": Unit.RECORDING, "ε per phone (zero-out)": Unit.PHONE}
 _NOT_FIGURES = frozenset({"provenance", DIGEST})
@@ -179,6 +210,29 @@ class Run(Generic[F]):
 
         return drawn(self.found.picture(), headline(self), axes)
 
+    def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write `result.json` for programs and `report.html` for people, each whole or not at all.
+
+        The numbers are written first, so they are saved even if rendering the report fails.
+
+        Args:
+            folder: Folder, created if it does not exist; other files in it stay as they are.
+            overwrite: Whether these two files may be replaced.
+
+        Raises:
+            InvalidInputError: The folder holds one of them, and `overwrite` is False.
+        """
+        folder = Path(folder)
+        held = [name for name in FILES if (folder / name).exists()]
+        if held and not overwrite:
+            raise InvalidInputError(
+                f"{folder} already holds {' and '.join(held)}: name another folder, or pass "
+                f"overwrite=True to replace {' and '.join(FILES)} there"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / RESULT, json.dumps(result(self), indent=2, allow_nan=False) + "\n")
+        replace_file(folder / REPORT, render(self))
+
     @property
     def noiseless(self) -> bool:
         """Whether the phase ran without noise, so that it protects nothing."""
@@ -300,3 +354,102 @@ def plain(value: object, infinite: object = None) -> object:
             return [plain(entry, infinite) for entry in value]
         case _:
             return plain(str(value))
+
+
+def render(run: Run[Any]) -> str:
+    """Render the whole report as one HTML document.
+
+    Args:
+        run: Run that finished or ended early; the report mentions missing parts.
+    """
+    from earshot_simulations.reporting import charts
+    from earshot_simulations.reporting.pages import page
+
+    asked = [step for step in run.steps if step.asked]
+    reasons = Counter(entry.reason for entry in run.skipped).most_common(_MOST_ROWS)
+    costs = run.together.items()
+    return page(
+        "phases/report.html",
+        title=f"{run.survivors} of {run.phones} phones",
+        kicker=f"Earshot · a simulated {run.found.phase} · {run.population}",
+        headline=headline(run),
+        version=run.version,
+        warnings=run.notes[:_MOST_NOTES],
+        figures=figures(run),
+        run=run,
+        charts=charts,
+        spending=_spending(run),
+        unprotected=UNPROTECTED,
+        dearer=dearer_recording(run.together),
+        vacuous={unit: cost for unit, cost in costs if unit in LEDGER_UNITS and is_vacuous(cost)},
+        vacuous_epsilon=VACUOUS_EPSILON,
+        asked=[
+            [step.step, *map(whole, (step.asked, step.answered, len(step.dropped)))]
+            for step in asked
+        ],
+        lost=sum(len(step.dropped) for step in asked),
+        most_phones=_MOST_PHONES,
+        amounts=_amounts(run),
+        reasons=[[reason, whole(count)] for reason, count in reasons],
+        skipped=[
+            [entry.recording, entry.reason, entry.detail] for entry in run.skipped[:_MOST_ROWS]
+        ],
+        own=run.provenance.get(OWN),
+        command=command_line(run.configuration, run.found.command),
+    )
+
+
+def command_line(configuration: Mapping[str, object], command: str = "earshot simulate") -> str:
+    """Return the command that repeats the run, quoted for a shell, one option per line."""
+    parts = [command]
+    for option, value in in_words(configuration):
+        words = [option] if value is None else [option, value]
+        parts.append(shlex.join(map(printable, words)))
+    return " \\\n  ".join(parts)
+
+
+def _spending(run: Run[Any]) -> list[list[str]]:
+    """Return the costs of every step, then those of all together; none without a release."""
+    if not run.privacy:
+        return []
+    rows = [
+        [step, *_cost_cells({**run.costs.get(step, {}), **by_unit}), mechanism]
+        for (step, mechanism), by_unit in by_mechanism(run.privacy).items()
+    ]
+    return [*rows, ["Together", *_cost_cells(run.together), ""]]
+
+
+def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
+    cells = [
+        real(number) for unit in LEDGER_UNITS for number in (costs[unit].epsilon, costs[unit].delta)
+    ]
+    replaced = costs.get(Unit.REPLACED_PHONE)
+    return [*cells, NOTHING if replaced is None else real(replaced.epsilon)]
+
+
+def _amounts(run: Run[Any]) -> list[list[str]]:
+    """Return the time and traffic of every step, then their totals; none before the first."""
+    if not run.steps:
+        return []
+    amounts = [
+        (
+            step.per_phone(step.bytes_up),
+            step.per_phone(step.bytes_down),
+            step.per_phone(step.phone_cpu_seconds),
+            step.server_cpu_seconds,
+            step.seconds,
+        )
+        for step in run.steps
+    ]
+    rows = [
+        [step.step, *_amount_cells(row, bool(step.asked))]
+        for step, row in zip(run.steps, amounts, strict=True)
+    ]
+    totals = [sum(column) for column in zip(*amounts, strict=True)]
+    return [*rows, ["Total", *_amount_cells(totals, True)]]
+
+
+def _amount_cells(amounts: Sequence[float], by_phones: bool) -> list[str]:
+    up, down, *durations = amounts
+    cells = [byte_size(up), byte_size(down), *map(duration, durations)]
+    return cells if by_phones else [NOTHING] * 3 + cells[3:]

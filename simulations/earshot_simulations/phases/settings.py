@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -36,7 +36,6 @@ from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
 from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_server.phases.options import NO_OPTION, CellOptions, CentroidOptions
 from earshot_server.phases.options import Discovery as Discovery  # one of the settings
-from earshot_server.phases.options import names as own_names
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.adversary.attack import Attacks, far_place
 from earshot_simulations.adversary.built_in import built_in
@@ -72,9 +71,6 @@ _NAMES: Mapping[str, Collection[str]] = {
 
 WHERE = frozenset({"address", "engine", "jobs"})
 """Settings of where phones run, which do not affect the result."""
-
-ROUTE = "discovery"
-"""Name of the setting that selects the route, and so the unit that a phase protects."""
 
 NO_BUDGET = "none"
 _VANISHING = 1e-6
@@ -571,7 +567,6 @@ class Route(NamedTuple):
 
     Attributes:
         found: Type of the route's findings.
-        options: Names of the settings that only this route has.
         dimensions: Dimensions in which sound is clustered by default.
         agreement: Default policy of phones.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
@@ -580,7 +575,6 @@ class Route(NamedTuple):
     """
 
     found: type[EnvironmentFindings]
-    options: frozenset[str]
     dimensions: int
     agreement: PolicyChoice
     vote: int
@@ -596,7 +590,6 @@ UNHEARD = (
 ROUTES: Mapping[Discovery, Route] = {
     Discovery.SECURE_SUM: Route(
         CellFindings,
-        own_names(CellOptions),
         discovery_budget.DIMENSIONS,
         PolicyChoice.DEFAULT,
         GRID,
@@ -606,7 +599,6 @@ ROUTES: Mapping[Discovery, Route] = {
     ),
     Discovery.LOCAL: Route(
         CentroidFindings,
-        own_names(CentroidOptions) | {"budget"},
         learning_budget.DIMENSIONS,
         PolicyChoice.RECORDING,
         1,
@@ -896,39 +888,6 @@ def _check_sound(settings: Settings) -> None:
         raise InvalidParametersError(
             f"address={settings.address}: must be HOST:PORT of a Ray cluster, such as 10.0.0.7:6379"
         )
-
-
-def of_others(routes: Collection[object]) -> frozenset[str]:
-    """Return the names of the settings that none of these routes has."""
-    used = [ROUTES[name].options for name in ROUTES if name in routes]
-    every = frozenset[str]().union(*(route.options for route in ROUTES.values()))
-    return every - frozenset[str]().union(*used)
-
-
-def routes_of(option: str) -> list[Discovery]:
-    """Return the routes that have a setting which is not shared; empty for shared ones."""
-    return [name for name, route in ROUTES.items() if option in route.options]
-
-
-def in_words(configuration: Mapping[str, object]) -> Iterable[tuple[str, str | None]]:
-    """Yield the options that repeat a run, each with its value; a switch has none.
-
-    Omit unset options and those of the other route.
-    """
-    taken = configuration.get(ROUTE)
-    others = of_others([taken]) if taken in ROUTES else frozenset[str]()
-    for name, value in configuration.items():
-        if value is None or value is False or value == {} or name in others:
-            continue
-        option = "--" + name.replace("_", "-")
-        entries = value.items() if isinstance(value, Mapping) else ()
-        pairs = [(key.replace("_", "-"), str(entry)) for key, entry in entries]
-        if name == "budget":
-            yield option, ",".join(map("=".join, pairs))
-        elif pairs:
-            yield from ((f"{option}.{key}", entry) for key, entry in pairs)
-        else:
-            yield option, None if value is True else str(value)
 
 
 def settings_of(entries: Mapping[str, Any]) -> Settings:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_protocol import distribution
+from earshot_simulations.phases.route_options import ROUTE, of_others
 from earshot_simulations.phases.run import UNPROTECTED
-from earshot_simulations.phases.settings import ROUTE, of_others
 from earshot_simulations.reporting import drawing
 from earshot_simulations.reporting.drawing import MUTED, PALETTE, Picture, short
 from earshot_simulations.reporting.pages import page

@@ -20,16 +20,14 @@ from earshot_simulations.fields import known
 from earshot_simulations.phases.kept import flat, refuse_own
 from earshot_simulations.phases.kept import read as read_result
 from earshot_simulations.phases.own import OF_SETTINGS, Own
+from earshot_simulations.phases.route_options import ROUTE, of_others, routes_of
 from earshot_simulations.phases.run import leaves, plain
 from earshot_simulations.phases.settings import (
     LARGEST_SEED,
-    ROUTE,
     WHERE,
     Settings,
     entries_of,
-    of_others,
     placed,
-    routes_of,
     settings_of,
 )
 from earshot_simulations.sweeps.phase import simulated_with

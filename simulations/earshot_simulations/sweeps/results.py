@@ -15,6 +15,7 @@ from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.engine.states import NO_ROOM
+from earshot_simulations.own_code import OwnCodeError
 from earshot_simulations.phases.own import Own
 from earshot_simulations.phases.settings import Settings, entries_of
 from earshot_simulations.populations import Population
@@ -71,6 +72,8 @@ def sweep(
         OtherVersionError: The folder holds runs of another version of Earshot.
         InvalidInputError: The folder holds runs of another sweep, another process is writing it,
             or the disk is full; finished runs are kept.
+        OwnCodeError: Something of one's own raised, or returned what cannot be used; finished runs
+            are kept, and the same call continues.
         KeyboardInterrupt: The sweep was interrupted; finished runs are kept.
     """
     base.check_types()
@@ -98,6 +101,12 @@ def done(
         from earshot_simulations.sweeps.page import render
 
         replace_file(folder / PAGE, render(found))
+    except OwnCodeError as error:
+        error.add_note(
+            f"{folder / FILE} keeps the runs that had finished, and the same sweep continues from "
+            "there. If your change alters them, too, change the key."
+        )
+        raise
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise InvalidInputError(

@@ -126,8 +126,7 @@ def _of_seed(study: MixtureStudy, seed: int) -> list[Row]:
             row |= {"sigma": noise, "noise_on_votes": printed_deviation(noise) if noise else 0.0}
             row |= _costs(asker.ballots, contest.exactly(noise) if noise else None, count, noise)
             row |= _measured(asker.retrained(answers), mixtures)
-            truth = asker.queries.truth[:count]
-            row["answers_BAC"] = scores(truth, answers).balanced if count > ASKERS else ""
+            row["answers_BAC"] = _correct(asker.queries.truth[:count], answers)
             rows.append(row | {"same_as_real": same, "deviation": one.deviation})
         study.progress(f"askers, seed {seed}", number + 1, ASKERS)
     return rows
@@ -168,6 +167,12 @@ def _answers(
         half = _sum(ballots, len(votes), sigma).variance * len(ballots) / honest / 2
         votes = votes + generator.poisson(half, votes.shape) - generator.poisson(half, votes.shape)
     return np.asarray(votes > len(ballots) / 2, dtype=np.int8)
+
+
+def _correct(truth: NDArray[np.int8], answers: NDArray[np.int8]) -> float | str:
+    """Return the answers' BAC; empty if no label is in some but not all of the queries."""
+    varied = truth.any(axis=0) & ~truth.all(axis=0)
+    return scores(truth, answers).balanced if varied.any() else ""
 
 
 def _same_as_real(ensemble: VotingTeachers, sigma: float, seed: int) -> str:
@@ -234,7 +239,10 @@ def _measured(heads: Heads, mixtures: Mixtures) -> Row:
 
 
 def _averaged(rows: Sequence[Row]) -> list[Row]:
-    """Compute means over askers, then over seeds with half of their 95 % intervals."""
+    """Compute means over askers, then over seeds with half of their 95 % intervals.
+
+    A figure that some asker of a state lacks is left empty.
+    """
     found = []
     seeds = sorted({int(row["seed"]) for row in rows})
     for state in STATES:
@@ -246,7 +254,7 @@ def _averaged(rows: Sequence[Row]) -> list[Row]:
         out["gained_BAC_interval_95"] = "" if wide is None else wide
         skipped = {"seed", "asker", "state", "same_as_real", "deviation"}
         for name in (name for name in own[0] if name not in skipped):
-            if own[0][name] == "":
+            if any(row[name] == "" for row in own):
                 out[name] = out[f"{name}_interval_95"] = ""
                 continue
             each = estimate(_by_seed(rows, state, name, seeds))
