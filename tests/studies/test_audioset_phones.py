@@ -139,7 +139,7 @@ def test_plans_that_protect_nobody_are_refused(tmp_path: Path) -> None:
     for given, message in (
         ({"delta": 1e-4}, "must be below 1/120000"),
         ({"epsilon": 0.0}, "epsilon"),
-        ({"phones": 0}, "phones"),
+        ({"phones": 2}, "phones=2"),
         ({"real": 6}, "real"),
         ({"threshold": 1.5}, "threshold"),
     ):

@@ -60,7 +60,7 @@ class PhonesPlan:
     Attributes:
         data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
         work: Folder of each seed's kept rows.
-        phones: Number of phones, M.
+        phones: Number of phones, M, from 3.
         mixtures: Mixtures of each phone.
         samples: Samples that all phones vote on, in one sum.
         epsilon: Cost ε of all of them together, for a phone that is left out.
@@ -92,7 +92,8 @@ class PhonesPlan:
     progress: Progress = silent
 
     def __post_init__(self) -> None:
-        for name in ("phones", "mixtures", "samples", "most", "seeds"):
+        checks.whole("phones", self.phones, 3)
+        for name in ("mixtures", "samples", "most", "seeds"):
             checks.whole(name, getattr(self, name))
         if self.real is not None:
             checks.whole("real", self.real, 0, self.seeds)
