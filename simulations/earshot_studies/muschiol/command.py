@@ -67,7 +67,7 @@ _OPTIONS = """
     Args:
         data: Folder that holds esc10, fsdd and perhaps free_sounds.
         out: New folder for the CSV, the picture and the Markdown note.
-        teachers: Kind of teachers: small networks, or linear ones in a tenth of the time.
+        teachers: Kind of teachers: small networks, or linear ones, which are faster.
         seeds: Repetitions, each with its own mixtures and taggers; by default 5, or 10 with --full.
         full: Use ten seeds, and {more}.
         processes: Number of processes for training.
