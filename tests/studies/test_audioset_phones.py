@@ -121,7 +121,7 @@ def test_both_tallies_count_the_same_ballots(plan: PhonesPlan) -> None:
     )
     (law,) = (row for row in measure(plan, 2) if row["tally"] == LAW)
     assert float(law["student_map"]) > 0.5
-    journal = (plan.work / "sum-1" / "journal.jsonl").read_text().splitlines()
+    journal = (plan.place("sum", 1, "") / "journal.jsonl").read_text().splitlines()
     assert json.loads(journal[0])["labelling"]["name"] == "gnthreshold"
 
 
@@ -139,7 +139,7 @@ def test_plans_that_protect_nobody_are_refused(tmp_path: Path) -> None:
     for given, message in (
         ({"delta": 1e-4}, "must be below 1/120000"),
         ({"epsilon": 0.0}, "epsilon"),
-        ({"phones": 0}, "phones"),
+        ({"phones": 2}, "phones=2"),
         ({"real": 6}, "real"),
         ({"threshold": 1.5}, "threshold"),
     ):
@@ -169,3 +169,21 @@ def test_the_command_leaves_files_and_goes_on(plan: PhonesPlan, tmp_path: Path) 
     assert (out / "audioset-phones.png").stat().st_size > 10_000
     reproduced("audioset-phones", out, "--data", tmp_path, *sizes, "--overwrite")
     assert (out / "audioset-phones.csv").read_text(encoding="utf-8") == first, "read again"
+
+
+@pytest.mark.slow
+def test_other_settings_or_other_sound_in_the_same_folder_are_measured(
+    plan: PhonesPlan, tmp_path: Path
+) -> None:
+    def table(data: Path, epsilon: float) -> str:
+        sizes = ("--phones", 60, "--samples", 30, "--epsilon", epsilon, "--seeds", 1)
+        reproduced("audioset-phones", tmp_path / "out", "--data", data, *sizes, "--overwrite")
+        return (tmp_path / "out" / "audioset-phones.csv").read_text(encoding="utf-8")
+
+    first = table(tmp_path, 20)
+    dearer = table(tmp_path, 25)
+    (tmp_path / "other" / "esc10").mkdir(parents=True)
+    (tmp_path / "other" / "esc10" / "1-1-0.wav").touch()
+    other = table(tmp_path / "other", 20)
+    assert len({first, dearer, other}) == 3
+    assert table(tmp_path, 20) == first

@@ -314,7 +314,14 @@ def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_
     for row in rows:
         assert float(row["most_spent_lower"]) <= 1
         assert float(row["most_spent_higher"]) <= float(row["higher"])
-    assert "more than its budget" in (out / "personalized-labels.md").read_text()
+    note = (out / "personalized-labels.md").read_text()
+    assert "more than its budget" in note
+    assert "for 250 teachers; beside the votes of 16, they are 16 times as large." in note
+    labels = {(row["variant"], row["share"]): float(row["ours_by_theirs"]) for row in rows}
+    fewer = labels["vanishing", "0.25"] < labels["equal", ""]
+    where = "R = 2" if fewer else "no R"
+    assert f"fewer labels than the baseline at {where}\n(theirs: R = 2)." in note
+    assert {row["deviation"] for row in rows} == {""}, "one process does not deviate"
     assert (out / "personalized-labels.png").stat().st_size > 1000
 
     # Its votes serve the other table: no teacher is trained any more, only students.

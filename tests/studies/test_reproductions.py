@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from matplotlib.figure import Figure
 from support.esc_folder import write_esc_folder
 from support.reproduced import rows_of
 
@@ -18,7 +19,8 @@ from earshot_models.recipe import Recipe, SoundSource, Trained
 from earshot_models.soundscapes import SCENES
 from earshot_models.training_schedule import Schedule
 from earshot_simulations.reporting.tables import markdown_table
-from earshot_studies.kit.outcome import Reproduction, write
+from earshot_studies.kit.outcome import Reproduction, Row, write
+from earshot_studies.kit.pictures import bars, curve
 from earshot_studies.liebenow import encoders
 from earshot_studies.liebenow.pictures import draw_embedding, projections
 
@@ -150,6 +152,22 @@ def test_nothing_is_left_of_a_picture_that_fails(tmp_path: Path) -> None:
         "x.csv",
         "x.md",
     }
+
+
+def test_a_single_run_is_drawn_without_an_interval() -> None:
+    rows: list[Row] = [
+        {"x": 0.5, "x_interval_95": ""},
+        {"x": 0.4, "x_interval_95": 0.1},
+        {"x": "", "x_interval_95": ""},
+    ]
+    axis = Figure().subplots()
+    curve(axis, range(3), rows, "x")
+    bars(axis, range(3), rows, "x", 0.8)
+    for drawn in axis.containers[:2]:
+        *_, (whiskers,) = drawn
+        single, several, nothing = whiskers.get_segments()
+        assert (len(single), len(nothing)) == (0, 0)
+        np.testing.assert_allclose(several, [(1, 0.3), (1, 0.5)])
 
 
 def test_a_markdown_table() -> None:

@@ -269,14 +269,14 @@ def test_recipes_differ_in_one_thing_each(folder: Path, tmp_path: Path) -> None:
 def test_work_is_checked(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidParametersError, match="seeds=0"):
         TaggerWork(tiny(folder, tmp_path), 0)
-    with pytest.raises(InvalidParametersError, match="jobs=0"):
+    with pytest.raises(InvalidParametersError, match="processes=0"):
         TaggerWork(tiny(folder, tmp_path), processes=0)
 
 
 @pytest.mark.parametrize("name", ["audioset-ensemble", "audioset-student"])
 @pytest.mark.parametrize(
     ("options", "said"),
-    [([], "nowhere"), (["--seeds", "0"], "seeds=0"), (["--processes", "0"], "jobs=0")],
+    [([], "nowhere"), (["--seeds", "0"], "seeds=0"), (["--processes", "0"], "processes=0")],
 )
 def test_commands_name_what_is_wrong_before_anything_is_trained(
     name: str, options: list[str], said: str, tmp_path: Path

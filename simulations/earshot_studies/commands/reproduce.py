@@ -42,6 +42,7 @@ _PERSONAL, _WINNERS = "Mühl (2021), ", "Dziedzic et al. (2023), "
 _TAGGERS, _DIGITS = "Muschiol (2021), ", "Yang et al. (2021), "
 _PHASES = "minutes"
 _WITH_TAGGERS = "28 min, kept in --cache"
+_ON_ADULT = "1 min on Adult"
 
 STUDIES: dict[str, Study] = {
     "liebenow-9.1": Study(liebenow.linear_accuracy, _THESIS + "9.1", "hours"),
@@ -52,8 +53,8 @@ STUDIES: dict[str, Study] = {
         for _redone in [_THESIS + name.rpartition("-")[2] if "liebenow" in name else _OURS]
     },
     "papernot-table-1": Study(papernot.published_votes, "Papernot et al. (2018), Table 1", "2 min"),
-    "personalized-labels": Study(muehl.labels, _PERSONAL + "Tables 6.4, 6.5", "not measured"),
-    "personalized-accuracy": Study(muehl.accuracy, _PERSONAL + "Tables 6.6, 6.7", "not measured"),
+    "personalized-labels": Study(muehl.labels, _PERSONAL + "Tables 6.4, 6.5", _ON_ADULT),
+    "personalized-accuracy": Study(muehl.accuracy, _PERSONAL + "Tables 6.6, 6.7", _ON_ADULT),
     "multi-winner-queries": Study(dziedzic.queries, _WINNERS + "Figures 1 to 4", "7 min"),
     "multi-winner-student": Study(dziedzic.student, _WINNERS + "Tables 1, 2", "1 min"),
     "capc": Study(dziedzic.capc, _WINNERS + "Tables 4, 18", "1 min"),

@@ -46,8 +46,9 @@ def bars(axis: Any, places: Any, rows: Sequence[Row], name: str, width: float, *
 
 
 def _means(rows: Sequence[Row], name: str) -> tuple[list[float], list[float]]:
-    """Return means and halves of their intervals; zeros for what was not measured."""
+    """Return means and halves of their intervals; NaN, which is not drawn, where there is none."""
     means, wide = (
-        [float(row[column] or 0.0) for row in rows] for column in (name, f"{name}_interval_95")
+        [math.nan if row[column] == "" else float(row[column]) for row in rows]
+        for column in (name, f"{name}_interval_95")
     )
     return means, wide

@@ -229,7 +229,7 @@ def seconds(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 After Figure 9.5a of Liebenow (2022), which times multiple learning phases in sequential order on a
 Dell Latitude 5320 (11th generation Core i7, 16 GB). Here they are seconds of CPU on {_machine()},
 with the real secure sum, {setup.size.recordings} recordings per phone and no dropouts, averaged
-over {setup.size.seeds} phases each. "Seconds" adds up all phones and the server, as a run in
+over phases: {setup.size.seeds} each. "Seconds" adds up all phones and the server, as a run in
 sequence would; the time of one phone is beside it.
 
 {markdown_table([_digits(row) for row in rows], shown)}

@@ -61,9 +61,10 @@ _OPTIONS = """
         data: Folder of MNIST's IDX files, or of UCI Adult's tables.
         out: New folder for the CSV, the picture and the Markdown note.
         votes: Folder that keeps teachers' votes between runs; by default OUT/votes.
-        processes: Voting processes of a cell; by default 5, or Mühl's number with --full.
-        students: Students of a cell.
-        teachers: Teachers of an ensemble.
+        processes: Voting processes of a cell; by default 5, or Mühl's number with --full (15 on
+            MNIST, 50 on Adult).
+        students: Students of a cell, each of the answers of another process.
+        teachers: Teachers of an ensemble; noise stays that for 250.
         full: Also measure upsampling, which trains four times as many teachers.
         overwrite: Replace these files where --out has them.
     """

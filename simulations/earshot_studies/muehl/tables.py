@@ -20,7 +20,7 @@ from earshot_studies.muehl.cells import (
     right_labels,
     student_accuracy,
 )
-from earshot_studies.muehl.votes import QUARTERS
+from earshot_studies.muehl.votes import QUARTERS, TEACHERS
 
 LABELS, ACCURACY = "personalized-labels", "personalized-accuracy"
 
@@ -63,6 +63,7 @@ def labels(work: VotingWork) -> Reproduction:
     for cell in work.cells(tuple(Accounting)):
         counts = {each: np.array(cell.labels(each), dtype=float) for each in Accounting}
         mean = {each: float(count.mean()) for each, count in counts.items()}
+        each_process = counts[Accounting.THEIRS]
         if cell.variant is InfluenceVariant.EQUAL:
             base = mean[Accounting.THEIRS]
             quality = _quality(work, cell, float(right.mean()))
@@ -72,7 +73,7 @@ def labels(work: VotingWork) -> Reproduction:
                 **_named(cell, work),
                 "theirs": _printed("labels", name, cell),
                 "ours_by_theirs": round(mean[Accounting.THEIRS], 1),
-                "deviation": round(float(counts[Accounting.THEIRS].std()), 1),
+                "deviation": round(float(each_process.std()), 1) if work.processes > 1 else "",
                 "closed_form": round(closed_form(base, cell.plan, DELTA)),
                 "ours_sound": round(mean[Accounting.SOUND], 1),
                 "ours_public": round(mean[Accounting.PUBLIC], 1),
@@ -85,15 +86,15 @@ def labels(work: VotingWork) -> Reproduction:
 
 After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
 {work.ensembles.teachers} teachers, {len(work.subject.private):,} private records,
-{len(work.subject.public):,} public samples, {work.processes} voting processes a cell
-(theirs: {work.subject.processes}), δ = {DELTA:g}, lower budget ε = 1. {quality}
+{len(work.subject.public):,} public samples, voting processes a cell: {work.processes}
+(theirs: {work.subject.processes}), δ = {DELTA:g}, lower budget ε = 1. {_noise(work)} {quality}
 
 - *ours_by_theirs*: Theorem 6 of Papernot et al. (2018) for each group, σ over its owners' impact,
   integer orders 2 to 50, ε = R + ln(1/δ)/(λ − 1). It bounds one direction only.
-- *ours_sound*: the exact laws of what is published, in both directions, with the tight conversion;
-  for upsampling with more than two classes, the answers by the noise alone, since several votes of
-  one owner may move to several classes and it is not proven which move is worst. It depends on
-  votes, so the point at which it stopped is itself private.
+- *ours_sound*: the exact laws of what is published, in both directions, with the tight conversion,
+  in the first three processes; for upsampling with more than two classes, the answers by the noise
+  alone, since several votes of one owner may move to several classes and it is not proven which
+  move is worst. It depends on votes, so the point at which it stopped is itself private.
 - *ours_public*: by the noise alone, which depends only on answers, so the stop is public.
   *closed_form*: the ratio of labels by the noise alone, times the baseline by their accounting.
 - A teacher that vanishes pays only when it votes, and the process stops when the *first* owner's
@@ -104,10 +105,11 @@ After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
 {markdown_table(rows, list(rows[0]))}
 
 What differs from Mühl (2021): groups are whole teachers ({_shares(work)} of the owners), teachers
-of upsampling learn from one group each, and all processes share one ensemble. Vanishing at a
-quarter falls below the baseline, as theirs does, and below the closed form: few teachers vote, so
-noise is scaled down with them, and an owner who votes rarely pays much each time. The first owner
-to spend its budget, on queries where teachers disagree, ends the process for all.
+of upsampling learn from one group each, and all processes share one ensemble. With a quarter of the
+owners, vanishing gives fewer labels than the baseline at {_fewer(rows, "ours_by_theirs", base)}
+(theirs: {_fewer(rows, "theirs", rows[0]["theirs"])}). There, few teachers vote, so noise is scaled
+down with them, and an owner who votes rarely pays much each time. The first owner to spend its
+budget, on queries where teachers disagree, ends the process for all.
 """
     return Reproduction(LABELS, rows, _drawing(rows, "ours_by_theirs", "labels"), note)
 
@@ -143,7 +145,8 @@ def accuracy(work: VotingWork, students: int) -> Reproduction:
 After Table {"6.6" if name == "mnist" else "6.7"} of Mühl (2021), on {name}: the percentage of
 {len(work.subject.test):,} held-out records that are classified correctly. A student learns only
 from the answers until the first owner's budget was spent, 2,000 at most; by their accounting, and
-by exact outcomes (*sound*), which give more answers for the same budgets.
+by exact outcomes (*sound*), which give more answers for the same budgets. Teachers:
+{work.ensembles.teachers}. {_noise(work)}
 
 {markdown_table(rows, list(rows[0]))}
 
@@ -184,6 +187,29 @@ def _quality(work: VotingWork, cell: TableCell, teachers: float) -> str:
         f"{theirs['rejected']}), and {100 * right_labels(work, answers):.1f} % of its labels "
         f"are right (theirs: {theirs['right']})."
     )
+
+
+def _noise(work: VotingWork) -> str:
+    rule, teachers = work.subject.mechanism, work.ensembles.teachers
+    said = (
+        f"Noise of σ = {rule.sigma:g}, the threshold {rule.threshold:g} and its noise of σ = "
+        f"{rule.check_sigma:g} are those of Table 6.3, for {TEACHERS} teachers"
+    )
+    if teachers != TEACHERS:
+        said += (
+            f"; beside the votes of {teachers}, they are {TEACHERS / teachers:.2g} times as large"
+        )
+    return f"{said}."
+
+
+def _fewer(rows: Sequence[Row], column: str, base: str | float) -> str:
+    """List the budgets R at which vanishing at a quarter has fewer labels than a baseline."""
+    vanishing = [
+        row for row in rows
+        if (row["variant"], row["share"]) == (InfluenceVariant.VANISHING, 1 / QUARTERS)
+    ]  # fmt: skip
+    found = [f"{row['higher']:g}" for row in vanishing if float(row[column]) < float(base)]
+    return f"R = {', '.join(found)}" if found else "no R"
 
 
 def _most(rows: Sequence[Row]) -> str:

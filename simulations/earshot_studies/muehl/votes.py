@@ -25,6 +25,8 @@ from earshot_studies.kit.kept import digest
 from earshot_studies.muehl.table import Table
 
 QUARTERS = 4
+TEACHERS = 250
+"""Teachers of one copy in Mühl (2021)."""
 _SETTINGS = "votes.json"
 
 Fit = Callable[[Table, int], Callable[[npt.NDArray[np.float32]], npt.NDArray[np.int64]]]
@@ -42,7 +44,7 @@ class Ensembles:
     """
 
     records: int
-    teachers: int = 250
+    teachers: int = TEACHERS
     seed: int = 0
 
     def __post_init__(self) -> None:

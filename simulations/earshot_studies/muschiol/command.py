@@ -23,8 +23,14 @@ class TeacherChoice(StrEnum):
     SMALL = "small"
 
 
-def _taggers(module: str, shown: str) -> Callable[..., None]:
-    """Return the command that runs a study of this package on ensembles of taggers."""
+def _taggers(module: str, shown: str, more: str) -> Callable[..., None]:
+    """Return the command that runs a study of this package on ensembles of taggers.
+
+    Args:
+        module: Name of the study's module.
+        shown: Help text of the command.
+        more: What --full adds, beside seeds.
+    """
 
     def taggers(
         *,
@@ -53,7 +59,7 @@ def _taggers(module: str, shown: str) -> Callable[..., None]:
 
         make(found.NAME, out, overwrite, outcome, keeps=folder)
 
-    taggers.__doc__ = f"{shown}\n{_OPTIONS}"
+    taggers.__doc__ = f"{shown}\n{_OPTIONS.format(more=more)}"
     return taggers
 
 
@@ -61,19 +67,23 @@ _OPTIONS = """
     Args:
         data: Folder that holds esc10, fsdd and perhaps free_sounds.
         out: New folder for the CSV, the picture and the Markdown note.
-        teachers: Kind of teachers: small networks, or linear ones in a tenth of the time.
-        seeds: Repetitions, each with its own mixtures and taggers.
-        full: Use ten seeds, and more taggers of each.
+        teachers: Kind of teachers: small networks, or linear ones, which are faster.
+        seeds: Repetitions, each with its own mixtures and taggers; by default 5, or 10 with --full.
+        full: Use ten seeds, and {more}.
         processes: Number of processes for training.
         cache: Folder that keeps ensembles between runs; by default OUT/work.
         overwrite: Replace these files where --out has them.
     """
 
 ensemble = _taggers(
-    "ensemble", "Score ensembles that tag all sounds: 10, 20, 50 teachers and a baseline."
+    "ensemble",
+    "Score ensembles that tag all sounds: 10, 20, 50 teachers and a baseline.",
+    "ten taggers by each recipe instead of two",
 )
 student = _taggers(
-    "student", "Train students on answers of fifty taggers, by threshold and check, with costs."
+    "student",
+    "Train students on answers of fifty taggers, by threshold and check, with costs.",
+    "students of every check and number of answers",
 )
 
 
@@ -96,7 +106,7 @@ def privacy(
         out: New folder for the CSV, the picture and the Markdown note.
         teachers: Kind of teachers: small networks, those of audioset-ensemble (give its --cache),
             or linear ones, in a tenth of the time.
-        seeds: Ensembles, each with its own mixtures and noise.
+        seeds: Ensembles, each with its own mixtures and noise; by default 5, or 10 with --full.
         queries: Maximum number of mixtures from which costs are computed.
         full: Use ten ensembles.
         processes: Number of processes for training.

@@ -31,12 +31,13 @@ from earshot_protocol.progress import Progress, silent
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import paired
-from earshot_studies.kit.kept import Kept
+from earshot_studies.kit.kept import Kept, rows_at
 from earshot_studies.kit.mixtures.embedding import Part
 from earshot_studies.kit.mixtures.ensembles import Aim, thresholds
 from earshot_studies.kit.outcome import Reproduction, Row, means, with_interval
 from earshot_studies.kit.pictures import bars, multiples
 from earshot_studies.muschiol.taggers.phones import PhoneOutputs, answers, ballots, crowd
+from earshot_studies.muschiol.taggers.powers import contents
 from earshot_studies.muschiol.taggers.study import TaggerStudy, TaggerStudySize
 from earshot_studies.muschiol.tagging.metrics import scores
 
@@ -59,7 +60,7 @@ class PhonesPlan:
     Attributes:
         data: Folder that holds `esc10`, `fsdd` and perhaps `free_sounds`.
         work: Folder of each seed's kept rows.
-        phones: Number of phones, M.
+        phones: Number of phones, M, from 3.
         mixtures: Mixtures of each phone.
         samples: Samples that all phones vote on, in one sum.
         epsilon: Cost ε of all of them together, for a phone that is left out.
@@ -91,7 +92,8 @@ class PhonesPlan:
     progress: Progress = silent
 
     def __post_init__(self) -> None:
-        for name in ("phones", "mixtures", "samples", "most", "seeds"):
+        checks.whole("phones", self.phones, 3)
+        for name in ("mixtures", "samples", "most", "seeds"):
             checks.whole(name, getattr(self, name))
         if self.real is not None:
             checks.whole("real", self.real, 0, self.seeds)
@@ -106,6 +108,18 @@ class PhonesPlan:
     def cryptography(self, seed: int) -> bool:
         """Return whether this crowd's sum uses real cryptography."""
         return self.real is None or seed <= self.real
+
+    def place(self, name: str, seed: int, suffix: str = ".json") -> Path:
+        """Return the path of a crowd's kept work, which other sound or settings do not share.
+
+        Args:
+            name: Name of the work.
+            seed: Seed of the crowd.
+            suffix: Suffix of the path.
+        """
+        own = {name: value for name, value in asdict(self).items() if name not in _NOT_OF_A_SEED}
+        settings = [contents(self.data), own | {"real": self.cryptography(seed)}]
+        return Kept(self.work).place(f"{name}-{seed}", settings, suffix)
 
     @property
     def participants(self) -> Participants:
@@ -152,9 +166,7 @@ def reproduce(plan: PhonesPlan) -> Reproduction:
 
 
 def _of_seed(plan: PhonesPlan, seed: int) -> list[Row]:
-    own = {name: value for name, value in asdict(plan).items() if name not in _NOT_OF_A_SEED}
-    settings = [own | {"real": plan.cryptography(seed)}]
-    return Kept(plan.work).rows(f"phones-{seed}", settings, lambda: list(measure(plan, seed)))
+    return rows_at(plan.place("phones", seed), lambda: list(measure(plan, seed)))
 
 
 _NOT_OF_A_SEED = ("data", "work", "seeds", "real", "progress")
@@ -217,7 +229,7 @@ def _ideal(
 
 def _real(plan: PhonesPlan, seed: int, cast: NDArray[np.int8], sigma: float) -> tuple[Numbers, Row]:
     """Run the tally of `earshot pate label --tally federated`; return its shares and effort."""
-    folder = plan.work / f"sum-{seed}"
+    folder = plan.place("sum", seed, "")
     folder.mkdir(exist_ok=True)
     cut = plan.threshold * plan.phones
     rule = GNThresholdRule(sigma=sigma, winners=plan.most, cut=cut)

@@ -45,7 +45,7 @@ class TaggerWork:
 
     def __post_init__(self) -> None:
         checks.whole("seeds", self.seeds)
-        check_processes("jobs", self.processes)
+        check_processes("processes", self.processes)
 
     @property
     def reported(self) -> range:
