@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import figure_rst
+from sphinx_gallery.sorting import ExplicitOrder
 
 
 def _pictured(block: tuple[object, ...], values: dict[str, Any], options: dict[str, Any]) -> str:
@@ -73,6 +74,19 @@ sphinx_gallery_conf = {
     "examples_dirs": "docs/examples",
     "gallery_dirs": "docs/gallery",  # Sphinx reads sources only; `make clean` removes it
     "filename_pattern": r"\.py$",
+    "within_subsection_order": ExplicitOrder(
+        [
+            "first_phase.py",
+            "both_routes.py",
+            "epsilon_against_names.py",
+            "own_folder.py",
+            "own_population.py",
+            "own_encoder.py",
+            "own_clustering.py",
+            "own_attack.py",
+            "votes_of_teachers.py",
+        ]
+    ),
     "abort_on_example_error": True,
     "capture_repr": ("_repr_html_",),
     "show_memory": False,
