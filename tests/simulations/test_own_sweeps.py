@@ -92,13 +92,18 @@ def test_what_cannot_be_copied_is_refused_before_any_work(tmp_path: Path) -> Non
     assert len(found.rows()) == 2
 
 
+class Few(Crowd):
+    phones = 12
+    key = "three clusters, 12 phones"
+
+
 class Wrong(Density):
     """A clustering that fails with many centroids, until it is mended."""
 
     mended = False
 
     def discover(self, points: Any, geometry: Geometry) -> FoundCentroids:
-        if len(points) > 40 and not self.mended:
+        if len(points) > 20 and not self.mended:
             raise ValueError("too many")
         return super().discover(points, geometry)
 
@@ -111,7 +116,7 @@ def test_a_sweep_continues_where_its_own_code_failed(
 
     def swept(folder: Path) -> SweepTable:
         grid = {"top_local_centroids": centroids}
-        return sweep(LOCAL, grid, folder, seeds=1, population=Crowd(), clustering=mine)
+        return sweep(LOCAL, grid, folder, seeds=1, population=Few(), clustering=mine)
 
     with pytest.raises(
         OwnCodeError, match=r"clustering Wrong: discover raised .* too many"

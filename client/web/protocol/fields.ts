@@ -8,11 +8,11 @@
 import { MalformedMessageError } from "./errors.ts";
 import { type Bytes, compared, pack, Real, type Wire } from "./wire.ts";
 
-/** How one kind of value is written; `plain` leaves out what has its default, for hashes. */
+/** How a value is read and written; `plain` leaves out what has its default, for hashes. */
 export interface Field<T> {
   read(value: Wire): T;
   write(value: T, plain: boolean): Wire;
-  /** Value of a field that may be missing. */
+  /** Default of a field that may be missing. */
   readonly missing?: { readonly value: T };
 }
 

@@ -165,9 +165,10 @@ class WholeLaplace(_WholeNoise, frozen=True, tag="discrete-laplace"):
         return DiscreteLaplaceNoise(self.scale, OPERATORS)
 
     def reach(self, length: int) -> int:
-        """Return a bound that both operators' noise on `length` entries exceeds with at most 2^-80.
+        """Return a bound that noise on `length` entries exceeds with probability at most 2^-80.
 
-        It is computed with integers alone, so that all parties get the same: 0.7 is above ln 2.
+        The noise is that of both operators together. Integers alone are used, so that all parties
+        get the same: 0.7 is above ln 2.
         """
         return 2 * (7 * self.fine_scale * (_bits(length) + 2) // (10 * FINENESS) + 1)
 
@@ -224,9 +225,10 @@ class WholeGaussian(_WholeNoise, frozen=True, tag="discrete-gaussian"):
         return DiscreteGaussianNoise(self.variance, OPERATORS)
 
     def reach(self, length: int) -> int:
-        """Return a bound that both operators' noise on `length` entries exceeds with at most 2^-80.
+        """Return a bound that noise on `length` entries exceeds with probability at most 2^-80.
 
-        By P(noise > t) ≤ exp(−t² / (2 · 2σ²)), with integers alone as for `WholeLaplace`.
+        The noise is that of both operators together, for which P(noise > t) ≤ exp(−t² / (2 · 2σ²)).
+        Integers alone are used, as for `WholeLaplace`.
         """
         parts = 4 * self.fine_variance * (_bits(length) + 1) * 7
         return math.isqrt(parts // (10 * FINENESS)) + 1
