@@ -31,7 +31,8 @@ def _pictured(block: tuple[object, ...], values: dict[str, Any], options: dict[s
     return str(figure_rst([path], options["src_dir"]))
 
 
-sys.path.insert(0, str(Path(__file__).parent))  # openapi_page
+_HERE = Path(__file__).parent
+sys.path[:0] = [str(_HERE), str(_HERE.parents[1] / "tests")]  # pages of code, and what reads it
 
 project = "Earshot"
 copyright = "The Earshot authors"  # Sphinx's name for it
@@ -42,6 +43,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_gallery.gen_gallery",
     "openapi_page",
+    "typescript_page",
 ]
 root_doc = "docs/site/index"
 include_patterns = [

@@ -36,6 +36,18 @@ def test_the_frame_of_a_page_holds_words_as_text() -> None:
     assert f"<div><dt>{SHOWN}</dt><dd>{SHOWN}</dd></div>" in text
 
 
+def test_no_line_breaks_within_a_quantity() -> None:
+    words = "100 % of 4 at ε = 2 and δ = 3 · 10⁻⁷, or ε = ∞ at δ ≤ 10⁻⁵"
+    text = page("reporting/page.html", **HEAD | {"headline": words})
+    whole = ("100 %", "ε = 2", "δ = 3 · 10⁻⁷,", "ε = ∞", "δ ≤ 10⁻⁵")
+    shown = re.search("<h1>(.*)</h1>", text)
+    assert shown is not None
+    assert shown[1].replace("\N{NO-BREAK SPACE}", " ") == words
+    assert [each for each in shown[1].split(" ") if "\N{NO-BREAK SPACE}" in each] == [
+        each.replace(" ", "\N{NO-BREAK SPACE}") for each in whole
+    ]
+
+
 def test_captions_cells_and_attributes_hold_words_as_text() -> None:
     text = page(
         "sweeps/page.html",

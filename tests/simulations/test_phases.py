@@ -256,7 +256,7 @@ def test_a_result_that_can_be_repeated_is_sealed(kind: str) -> None:
 @each_kind
 def test_a_page_stands_alone_and_tells_the_outcome_costs_and_steps(kind: str) -> None:
     run = run_of(kind)
-    page = html.unescape(render(run))
+    page = html.unescape(render(run)).replace("\N{NO-BREAK SPACE}", " ")
     assert headline(run) in page
     assert f"a simulated {run.found.phase}" in page
     for name, value in run.found.figures().items():

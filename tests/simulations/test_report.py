@@ -57,17 +57,22 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        return " ".join(self.words).replace("\u202f", " ")
+        return _spaced(" ".join(self.words))
 
     def row(self, *start: str) -> list[str]:
         (found,) = [row for row in self.rows if tuple(row[: len(start)]) == start]
-        return [cell.replace("\u202f", " ") for cell in found]
+        return [_spaced(cell) for cell in found]
 
     def pictures(self) -> list[ET.Element]:
         sources = [attrs["src"] or "" for tag, attrs in self.elements if tag == "img"]
         assert all(source.startswith(SVG) for source in sources)
         # S314: the markup was made here.
         return [ET.fromstring(base64.b64decode(source[len(SVG) :])) for source in sources]  # noqa: S314
+
+
+def _spaced(text: str) -> str:
+    """Return text with plain spaces in place of those at which no line breaks."""
+    return text.replace("\u202f", " ").replace("\N{NO-BREAK SPACE}", " ")
 
 
 def check_alone(page: Page) -> None:

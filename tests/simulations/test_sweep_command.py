@@ -455,6 +455,25 @@ def test_the_page_has_a_picture_for_every_figure_and_setting(
     assert not re.search(r'(src|href)="(?!data:|#)', text)
 
 
+@pytest.mark.parametrize(
+    ("points", "recording", "phone"),
+    [
+        ({"epsilon": [4, 8]}, ", at δ = 10⁻⁶", ", at δ = 10⁻⁶"),
+        ({"delta": [1e-7, 1e-5]}, ", at δ ≤ 10⁻⁵", ", at δ ≤ 10⁻⁵"),
+        # On the local route only sums need a δ, each its own.
+        ({"discovery": ["local"]}, ", at δ = 9.6 · 10⁻¹²", ", at δ = 3 · 10⁻¹¹"),
+        ({"epsilon": [math.inf]}, "", ""),
+    ],
+)
+def test_an_epsilon_is_shown_with_the_delta_at_which_it_holds(
+    points: dict[str, list[Any]], recording: str, phone: str, tmp_path: Path, simulated: Simulated
+) -> None:
+    done(SweepPlan.of(BASE, points, 1), tmp_path)
+    text = (tmp_path / "sweep.html").read_text().replace("\N{NO-BREAK SPACE}", " ")
+    names = set(re.findall(r"ε per (?:recording|phone)(?:, at δ [^<\"]*)?(?=[<\"])", text))
+    assert names == {f"ε per recording{recording}", f"ε per phone{phone}"}
+
+
 def test_names_of_settings_and_values_become_text(tmp_path: Path, simulated: Simulated) -> None:
     hostile = "<script>alert(1)</script>"
     found = done(SweepPlan.of(BASE, {"epsilon": [4, 8]}, 2), tmp_path)

@@ -21,6 +21,7 @@ PAGES = {
     "landing": "docs/site/index.html",
     "guide": "docs/simulating.html",
     "python": "docs/site/python.html",
+    "typescript": "docs/site/typescript.html",
     "http": "docs/site/http.html",
     "gallery": "docs/gallery/index.html",
     "example": "docs/gallery/first_phase.html",

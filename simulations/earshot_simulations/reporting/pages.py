@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from earshot_server.dashboard.wording import as_text
 from earshot_simulations.reporting import words
@@ -56,11 +57,23 @@ def fragment(template: str, **content: Any) -> str:
     return _TEMPLATES.get_template(template).render(**content)
 
 
+_WITHIN = re.compile(r"(?<=\d) (?=%|· 10)|(?<=[εδ]) (?=[=≤])|(?<=[εδ] [=≤]) |(?<=·) (?=10)")
+"""Spaces within a quantity, at which no line breaks."""
+
+
+def _shown(value: object) -> object:
+    """Return a template's value as a page shows it; markup, such as a command, stays as it is."""
+    shown = as_text(value, words.printable)
+    if not isinstance(shown, str) or isinstance(shown, Markup):
+        return shown
+    return _WITHIN.sub("\N{NO-BREAK SPACE}", shown)
+
+
 _TEMPLATES = Environment(
     loader=PackageLoader("earshot_simulations", ""),
     autoescape=True,
     keep_trailing_newline=True,
-    finalize=partial(as_text, printable=words.printable),
+    finalize=_shown,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,

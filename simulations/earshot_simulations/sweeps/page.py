@@ -13,13 +13,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_protocol import distribution
+from earshot_server.accounting.accountant import composed_total
 from earshot_simulations.phases.route_options import ROUTE, of_others
 from earshot_simulations.phases.run import UNPROTECTED
 from earshot_simulations.reporting import drawing
 from earshot_simulations.reporting.drawing import MUTED, PALETTE, Picture, short
 from earshot_simulations.reporting.pages import page
-from earshot_simulations.reporting.words import NOTHING, counted
+from earshot_simulations.reporting.words import NOTHING, counted, real
 from earshot_simulations.sweeps.estimate import Estimate
+from earshot_simulations.sweeps.phase import EPSILONS
 from earshot_simulations.sweeps.table import SweepTable, over_seeds
 
 METRICS: Mapping[str, str] = {
@@ -89,7 +91,7 @@ def render(results: SweepTable) -> str:
         multiples=_by_setting(results),
         columns=[
             *(varied or ["point"]),
-            *(f"#{METRICS[name]}" for name in drawn),
+            *(f"#{_titled(results, name)}" for name in drawn),
         ],
         means=_means(results, drawn),
         intervals=_INTERVALS,
@@ -182,6 +184,18 @@ def drawn_metrics(results: SweepTable) -> list[str]:
     return [name for name in METRICS if len({row.get(name) for row in rows}) > 1]
 
 
+def _titled(results: SweepTable, metric: str) -> str:
+    """Return a figure's name for readers; an ε with the δ of its points, or the largest of them."""
+    unit = next((unit for unit, name in EPSILONS.items() if name == metric), None)
+    plan = results.plan
+    protected = [arm.phases[0] for arm in plan.arms if not arm.phases[0].noiseless]
+    if unit is None or not protected:
+        return METRICS[metric]
+    spent = {settings.expenses(plan.own) for settings in protected}
+    deltas = {composed_total(each, [unit])[unit].delta for each in spent}
+    return f"{METRICS[metric]}, at δ {'=' if len(deltas) == 1 else '≤'} {real(max(deltas))}"
+
+
 def _tells(drawn: Sequence[PictureLine]) -> bool:
     """Return whether a figure moves with the setting or the seed; a cost often does neither."""
     return any(
@@ -205,7 +219,9 @@ def _small_multiples(results: SweepTable, setting: str, route: str = "") -> _Mul
     if setting == ROUTE:
         words += " The routes protect different units: local a recording, secure-sum a phone."
     title = f"By {_spelled(setting)}" + (f", {route}" if route else "")
-    pictures = {METRICS[name]: _picture(each, name, setting) for name, each in drawn.items()}
+    pictures = {
+        _titled(results, name): _picture(each, name, setting) for name, each in drawn.items()
+    }
     return _Multiples(title, words, pictures)
 
 

@@ -53,11 +53,13 @@ class SweepPlan:
         varied: Dotted names of the settings that differ between points.
         arms: Arms, one per point, with the values of these settings as labels.
         seeds: Seeds of every point.
+        own: Things of the caller's own that take part in every run.
     """
 
     varied: tuple[str, ...]
     arms: tuple[Arm, ...]
     seeds: tuple[int, ...]
+    own: Own = OF_SETTINGS
 
     @classmethod
     def of(
@@ -105,7 +107,7 @@ class SweepPlan:
             Arm(label, measure, tuple(replace(settings, seed=seed) for seed in chosen))
             for label, settings in zip(labels, each, strict=True)
         )
-        return cls(varied, arms, chosen)
+        return cls(varied, arms, chosen, own)
 
     @property
     def runs(self) -> int:

@@ -53,6 +53,7 @@ export const DEFAULT_LIMITS = {
   largest_dropout: 0.3,
 };
 
+/** Limits of a phone, by the names of their rules. */
 export type Limits = Readonly<Record<keyof typeof DEFAULT_LIMITS, number>> & {
   /** Whether a phase may have a δ of 1/phones or more, with which it may expose a phone. */
   readonly any_delta: boolean;
