@@ -6,6 +6,10 @@ report progress to a callback.
 
 from __future__ import annotations
 
+from earshot_protocol import distribution
+
+distribution.require("earshot_simulations", ("simulations",))
+
 from earshot_client.encoder import Encoder
 from earshot_server.discovery.interface import CentroidDiscovery, FoundCentroids
 from earshot_simulations.adversary.adversary import Adversary

@@ -100,6 +100,7 @@ def simulate(
         InvalidParametersError: The settings cannot be simulated; raised before any work.
         InvalidInputError: A folder has no usable recordings, or a file of vectors cannot be used.
         ClusterError: There is no such cluster, or it cannot run phones; raised before any work.
+        MissingExtraError: The settings need an extra that is not installed; raised before any work.
         OwnCodeError: Something of one's own raised, or returned what cannot be used.
     """
     own = Own(population, clustering, attack, encoder)
