@@ -48,7 +48,8 @@ run = simulate(settings, population=Town())
 print(run)
 
 # %%
-# Public start centroids are random here, as the population brings none (`start`). The picture has
-# what phones heard in grey, and where the last sum placed each label.
+# Public start centroids are random here, as the population brings none (`start`). Large dots
+# are prototypes, where the last sum placed each label; small ones are cells, in the colour of the
+# label that names them.
 
-run.plot()
+run.plot().savefig("own_population.png")

@@ -6,29 +6,23 @@ the same page on a forge and on the site.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 from docutils import nodes
-from matplotlib.figure import Figure
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import figure_rst
 from sphinx_gallery.sorting import ExplicitOrder
 
 
-def _pictured(block: tuple[object, ...], values: dict[str, Any], options: dict[str, Any]) -> str:
-    """Show a figure that an example's last line returns, and that pyplot does not know."""
-    known = values["example_globals"]
-    figure = known.get("___")  # sphinx-gallery's name of the last line's value
-    if not isinstance(figure, Figure) or plt.fignum_exists(getattr(figure, "number", -1)):
-        return ""
-    known["___"] = None  # shown once
-    path = next(values["image_path_iterator"])
-    figure.savefig(path)
-    return str(figure_rst([path], options["src_dir"]))
+def _saved(block: tuple[object, ...], values: dict[str, Any], options: dict[str, Any]) -> str:
+    """Show the pictures that an example has saved beside itself, and take them from there."""
+    saved = sorted(Path(values["src_file"]).parent.glob("*.png"))
+    shown = [shutil.move(each, next(values["image_path_iterator"])) for each in saved]
+    return str(figure_rst(shown, options["src_dir"]))
 
 
 sys.path.insert(0, str(Path(__file__).parent))  # openapi_page
@@ -92,7 +86,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,
     "show_signature": False,
-    "image_scrapers": ("matplotlib", _pictured),
+    "image_scrapers": (_saved,),
 }
 
 suppress_warnings = ["config.cache"]  # that a function is in the configuration
@@ -103,6 +97,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_favicon = "static/icon.svg"
 html_static_path = ["static"]
+html_css_files = ["gallery.css"]
 html_js_files = ["accessible.js"]
 html_extra_path = ["start/index.html"]
 

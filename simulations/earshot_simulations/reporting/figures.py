@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from earshot_simulations.reporting.drawing import STYLE, Picture
 
-_WIDTH, _TITLE, _LETTERS = 6.4, 0.25, 78
+_WIDTH, _TITLE, _LETTERS = 6.4, 0.25, 74
 """Width of a figure and height of a line of its title in inches, and letters of such a line."""
 _EMPTY = 2.0
 _PAD = 18
@@ -44,7 +44,8 @@ def drawn(picture: Picture | None, title: str, axes: Axes | None) -> Figure:
     Returns:
         The figure of the axes.
     """
-    lines = textwrap.wrap(title, _LETTERS)
+    whole = title.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")  # on one line
+    lines = textwrap.wrap(whole, _LETTERS)
     if axes is None:
         height = _EMPTY if picture is None else picture.height * 1.2
         size = _WIDTH, height + _TITLE * len(lines)
