@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import is_dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +53,15 @@ exclude_patterns = [".*", "out", "tests", "deploy", "**/node_modules", "docs/exa
 # A fenced block keeps its language; anchors are those of a forge.
 myst_heading_anchors = 4
 
-# Single backticks in docstrings are code.
-default_role = "code"
+# Single backticks in docstrings are code, with a link where they name something of the reference.
+default_role = "py:obj"
 napoleon_use_ivar = True  # a named tuple's fields are listed once
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 100
 python_display_short_literal_types = True
 # Annotations name types of other libraries, and of Earshot's inside, which have no page here.
 nitpicky = True
@@ -119,6 +122,22 @@ def _lead_to_pages(app: Sphinx, page: nodes.document) -> None:
             link.attributes.update(refdomain="doc", reftarget=_FOLDERS[name], reftargetid=None)
 
 
+_FIELDS = "Attributes:"
+
+
+def _inherit_fields(
+    app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]
+) -> None:
+    """Describe the fields that a dataclass inherits before its own."""
+    if what != "class" or not is_dataclass(it) or _FIELDS not in lines:
+        return
+    place = lines.index(_FIELDS) + 1
+    for base in filter(is_dataclass, it.__mro__[1:]):
+        _, _, entries = cleandoc(base.__doc__ or "").partition(f"{_FIELDS}\n")
+        lines[place:place] = entries.splitlines()
+
+
 def setup(app: Sphinx) -> None:
     """Connect what this file adds."""
     app.connect("doctree-read", _lead_to_pages)
+    app.connect("autodoc-process-docstring", _inherit_fields, priority=400)  # before napoleon

@@ -54,8 +54,8 @@ class CentroidFindings(EnvironmentFindings):
 
     Attributes:
         local_centroids: Centroids that phones published, float32 (c, d).
-        local_clusters: Global centroid that each local one belongs to, or `OUTLIER` or `LEFT_OUT`
-            of `earshot_server.discovery.interface`, int (c,).
+        local_clusters: Global centroid that each local one belongs to, -1 for an outlier, or -2
+            for one that was not clustered, int (c,).
         centroid_votes: Noisy votes for the global centroids, int (g,).
         centroid_p_values: P-values of the votes for each kept centroid, under noise alone.
         label_votes: Noisy votes for the labels of the kept centroids, (t, L).

@@ -127,7 +127,8 @@ class Run(Generic[F]):
         is_known: Whether the encoder was trained on such scenes.
         phones: Number n of phones that took part.
         survivors: Phones that stayed to the end.
-        found: Findings of the phase.
+        found: Scores and arrays of the result: `CellFindings` by secure sums, `CentroidFindings` on
+            the local route, which share what `EnvironmentFindings` has.
         adversary: Success of the corrupted phones; None if there were none.
         privacy: Every release, in each unit.
         costs: Cost of each released private step, in every unit, including a replaced phone.

@@ -633,7 +633,7 @@ class Routes(enum.StrEnum):
 class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[EnvironmentFindings]):
     """The settings of one simulated phase, named like the command's options.
 
-    Settings that only the other route has are ignored.
+    Settings that only the other route has are ignored. `simulate` and `sweep` call `check` first.
 
     Attributes:
         budget: Budget ε of each private step of the local route, per recording; by default the

@@ -94,7 +94,7 @@ def simulate(
             KeyboardInterrupt, which ends the run as Ctrl-C does.
 
     Returns:
-        Everything that a report needs.
+        A `Run`: the privacy spent, the steps, and `found`, the scores and arrays of the result.
 
     Raises:
         InvalidParametersError: The settings cannot be simulated; raised before any work.
