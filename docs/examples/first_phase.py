@@ -2,9 +2,9 @@
 A first phase
 =============
 
-In seconds you have run a phase and saved its picture. A crowd of phones finds places and names them
-by secure sums; the picture shows what phones heard, and the prototype of each label: the direction
-in which a new sound gets this name.
+After this page you have run a phase and saved its picture. A crowd of phones finds places and names
+them by secure sums; the picture shows what phones heard, and the prototype of each label: the
+direction in which a new sound gets this name.
 """
 
 # %%

@@ -55,6 +55,7 @@ myst_heading_anchors = 4
 
 # Single backticks in docstrings are code, with a link where they name something of the reference.
 default_role = "py:obj"
+smartquotes_action = "qe"  # two hyphens begin an option
 napoleon_use_ivar = True  # a named tuple's fields are listed once
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -62,6 +63,7 @@ autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 100
+python_use_unqualified_type_names = True
 python_display_short_literal_types = True
 # Annotations name types of other libraries, and of Earshot's inside, which have no page here.
 nitpicky = True
