@@ -46,4 +46,4 @@ for shift, (unit, epsilons) in zip((-0.2, 0.2), costs.items(), strict=True):
 middle.set(title="Total ε", yscale="log", xticks=range(len(runs)), xticklabels=list(runs))
 middle.set(yticks=(1, 10, 100), yticklabels=("1", "10", "100"), ylim=(1, 200))
 middle.legend(loc="upper left")
-plt.show()
+figure.savefig("both_routes.png")

@@ -7,6 +7,8 @@ with several seeds, and the picture shows the mean with its interval.
 """
 
 # %%
+# A sweep writes tables: ``pip install 'earshot-sensing[simulations,tables]'``.
+#
 # `sweep` runs every point with every seed, keeps each figure in a folder, and would continue there
 # if it were interrupted. `PolicyChoice.ANYTHING` lets phones accept budgets above the usual 2.
 
@@ -44,4 +46,4 @@ axes.set(xticks=epsilons, xticklabels=[f"{each:g}" for each in epsilons])
 axes.minorticks_off()
 axes.set_title("100 phones, ten scenes, 20 recordings each")
 axes.legend(loc="lower right")
-plt.show()
+figure.savefig("epsilon_against_names.png")

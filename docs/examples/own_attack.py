@@ -43,4 +43,4 @@ for share in (0.01, 0.05, 0.1):
 # %%
 # The names that remain, with a tenth of all phones lying.
 
-run.plot()
+run.plot().savefig("own_attack.png")

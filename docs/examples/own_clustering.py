@@ -44,7 +44,8 @@ for name, run in {"OPTICS": usual, "HDBSCAN": own}.items():
     print(f"{name}: {found} centroids, right name {run.found.label_accuracy:.2f}")
 
 # %%
-# Kept centroids, each with its name and its votes. One run is one draw of the noise: to say which
-# clustering is better, give both to `sweep`, which takes the same arguments.
+# Kept centroids, each with its name and its votes. Votes carry noise: a centroid that few phones
+# voted for may have fewer than none. One run is one draw of the noise: to say which clustering is
+# better, give both to `sweep`, which takes the same arguments.
 
-own.plot()
+own.plot().savefig("own_clustering.png")

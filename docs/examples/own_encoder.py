@@ -47,4 +47,4 @@ print(run)
 # %%
 # The shipped encoder knows these sounds; this one has never heard any.
 
-run.plot()
+run.plot().savefig("own_encoder.png")

@@ -67,6 +67,6 @@ print(run)
 
 # %%
 # Synthesized machines are easy to tell apart: expect less of sound from life. Large dots are
-# prototypes, where the last sum placed each name; small ones are what phones heard.
+# prototypes, where the last sum placed each name.
 
-run.plot()
+run.plot().savefig("own_folder.png")

@@ -3,11 +3,12 @@ A population of your own
 ========================
 
 Any object that says who has heard what can take part in a phase: embeddings of a data set, or a
-crowd that you draw, as here. It needs five things; see `earshot_simulations.Population`.
+crowd that you draw, as here. It needs five things.
 """
 
 # %%
-# Phones of four kinds of people: each hears mostly the sounds of its kind. `recordings` is asked
+# `earshot_simulations.Population` lists the five, and what else a population may have. Here are
+# phones of four kinds of people: each hears mostly the sounds of its kind. `recordings` is asked
 # several times, and in other processes, so a phone's number decides what it returns.
 
 import numpy as np
@@ -48,7 +49,8 @@ run = simulate(settings, population=Town())
 print(run)
 
 # %%
-# Public start centroids are random here, as the population brings none (`start`). The picture has
-# what phones heard in grey, and where the last sum placed each label.
+# Public start centroids are random here, as the population brings none (`start`). Large dots
+# are prototypes, where the last sum placed each label; small ones are cells, in the colour of the
+# label that names them.
 
-run.plot()
+run.plot().savefig("own_population.png")

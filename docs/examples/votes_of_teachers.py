@@ -4,12 +4,13 @@ Votes of teachers
 
 250 teachers, each with private records of its own, label samples that none of them owns. Noise
 hides every teacher, a budget of ε limits what all answers together say about it, and a student
-learns from the answers. :doc:`/docs/private-votes` explains the costs.
+learns from the answers.
 """
 
 # %%
 # The first command draws votes on samples whose classes are known. The second asks about one sample
 # after the other until ε = 2 is spent, and answers where enough teachers agree.
+# :doc:`/docs/private-votes` explains the costs.
 
 import subprocess
 import sys
@@ -55,4 +56,4 @@ axes.hist(100 * teachers, bins=20, color="0.75", label="teachers")
 axes.axvline(100 * accuracy, color="tab:blue", label=f"the student: {accuracy:.0%}")
 axes.set(xlabel="right labels [%]", ylabel="number of teachers", title="One budget of ε = 2")
 axes.legend()
-plt.show()
+figure.savefig("votes_of_teachers.png")

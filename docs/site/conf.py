@@ -6,29 +6,25 @@ the same page on a forge and on the site.
 
 from __future__ import annotations
 
+import shutil
 import sys
+from dataclasses import is_dataclass
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 from docutils import nodes
-from matplotlib.figure import Figure
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx_gallery.scrapers import figure_rst
 from sphinx_gallery.sorting import ExplicitOrder
 
 
-def _pictured(block: tuple[object, ...], values: dict[str, Any], options: dict[str, Any]) -> str:
-    """Show a figure that an example's last line returns, and that pyplot does not know."""
-    known = values["example_globals"]
-    figure = known.get("___")  # sphinx-gallery's name of the last line's value
-    if not isinstance(figure, Figure) or plt.fignum_exists(getattr(figure, "number", -1)):
-        return ""
-    known["___"] = None  # shown once
-    path = next(values["image_path_iterator"])
-    figure.savefig(path)
-    return str(figure_rst([path], options["src_dir"]))
+def _saved(block: tuple[object, ...], values: dict[str, Any], options: dict[str, Any]) -> str:
+    """Show the pictures that an example has saved beside itself, and take them from there."""
+    saved = sorted(Path(values["src_file"]).parent.glob("*.png"))
+    shown = [shutil.move(each, next(values["image_path_iterator"])) for each in saved]
+    return str(figure_rst(shown, options["src_dir"]))
 
 
 _HERE = Path(__file__).parent
@@ -59,14 +55,17 @@ exclude_patterns = [".*", "out", "tests", "deploy", "**/node_modules", "docs/exa
 # A fenced block keeps its language; anchors are those of a forge.
 myst_heading_anchors = 4
 
-# Single backticks in docstrings are code.
-default_role = "code"
+# Single backticks in docstrings are code, with a link where they name something of the reference.
+default_role = "py:obj"
+smartquotes_action = "qe"  # two hyphens begin an option
 napoleon_use_ivar = True  # a named tuple's fields are listed once
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 100
+python_use_unqualified_type_names = True
 python_display_short_literal_types = True
 # Annotations name types of other libraries, and of Earshot's inside, which have no page here.
 nitpicky = True
@@ -94,7 +93,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,
     "show_signature": False,
-    "image_scrapers": ("matplotlib", _pictured),
+    "image_scrapers": (_saved,),
 }
 
 suppress_warnings = ["config.cache"]  # that a function is in the configuration
@@ -105,6 +104,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_favicon = "static/icon.svg"
 html_static_path = ["static"]
+html_css_files = ["gallery.css"]
 html_js_files = ["accessible.js"]
 html_extra_path = ["start/index.html"]
 
@@ -126,6 +126,22 @@ def _lead_to_pages(app: Sphinx, page: nodes.document) -> None:
             link.attributes.update(refdomain="doc", reftarget=_FOLDERS[name], reftargetid=None)
 
 
+_FIELDS = "Attributes:"
+
+
+def _inherit_fields(
+    app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]
+) -> None:
+    """Describe the fields that a dataclass inherits before its own."""
+    if what != "class" or not is_dataclass(it) or _FIELDS not in lines:
+        return
+    place = lines.index(_FIELDS) + 1
+    for base in filter(is_dataclass, it.__mro__[1:]):
+        _, _, entries = cleandoc(base.__doc__ or "").partition(f"{_FIELDS}\n")
+        lines[place:place] = entries.splitlines()
+
+
 def setup(app: Sphinx) -> None:
     """Connect what this file adds."""
     app.connect("doctree-read", _lead_to_pages)
+    app.connect("autodoc-process-docstring", _inherit_fields, priority=400)  # before napoleon

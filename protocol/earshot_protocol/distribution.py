@@ -17,7 +17,7 @@ _REQUIREMENT = re.compile(r"(?P<name>[\w.-]+).*;.*\bextra\s*==\s*[\"'](?P<extra>
 """Requirement of an extra in a wheel's metadata, in which our own extras are expanded."""
 
 
-class MissingExtraError(LocalError):
+class MissingExtraError(LocalError, ImportError):
     """Packages of an extra are not installed; the message has the command that installs them."""
 
 

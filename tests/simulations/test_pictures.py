@@ -44,7 +44,7 @@ def test_marks_at_the_edge_are_whole_and_none_lies_beyond_it(make_run: MakeRun) 
     run = make_run()
     frame = plane.frame(run.found.points)
     corners = np.array([frame.low, frame.high, frame.high + 1, frame.low - [0, 1]])
-    picture = plane.framed(lambda axes: plane.scatter(axes, corners, s=70), frame, "corners")
+    picture = plane.framed(lambda axes: plane.scatter(axes, corners, "", s=70), frame, "corners")
     assert picture.svg.count("<use ") == 2
     assert "clip-path" not in picture.svg
 

@@ -28,8 +28,17 @@ def texts(figure: Figure) -> str:
     return " ".join([axes.get_title(loc="left"), axes.get_xlabel(), *every]).replace("\n", " ")
 
 
-@pytest.mark.parametrize("settings", [SMALL, LOCAL], ids=["secure-sum", "local"])
-def test_places_are_drawn_with_their_names_under_the_outcome(settings: Any) -> None:
+@pytest.mark.parametrize(
+    ("settings", "marked"),
+    [
+        (SMALL, ["what phones heard", "cell", "prototype of a label"]),
+        (LOCAL, ["what phones heard", "kept centroid with its noisy votes"]),
+    ],
+    ids=["secure-sum", "local"],
+)
+def test_places_are_drawn_with_their_names_under_the_outcome(
+    settings: Any, marked: list[str]
+) -> None:
     run = simulate(replace(settings, phones=60, scenes=3))
     figure = run.plot()
     assert isinstance(figure, ShownFigure)
@@ -38,6 +47,9 @@ def test_places_are_drawn_with_their_names_under_the_outcome(settings: Any) -> N
     named = {name for name in run.found.names if name is not None}
     assert named
     assert all(name in told for name in named)
+    legend = figure.axes[0].get_legend()
+    assert legend is not None
+    assert [each.get_text() for each in legend.get_texts()] == marked
     shown = sum(len(np.atleast_2d(each.get_offsets())) for each in figure.axes[0].collections)
     assert shown >= len(run.found.points)
     assert figure._repr_html_().startswith('<img src="data:image/png;base64,')

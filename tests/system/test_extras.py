@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.closure import distributions
+from support.closure import distributions, named
 from support.networked import ServerProcess
 from support.only import forget, only, site
 
@@ -18,14 +21,18 @@ from earshot_client.encoder import encoder_path
 from earshot_client.hearing import Second
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_client.microphone import Microphone
-from earshot_protocol.distribution import installation, version
+from earshot_protocol import distribution
+from earshot_protocol.distribution import MissingExtraError, installation, version
 from earshot_protocol.errors import LocalError
 from earshot_protocol.prio3 import xof
+from earshot_simulations import Discovery, Settings, SummationChoice, sweep
 from earshot_simulations.engine import cluster
 from earshot_simulations.reporting.tables import data_frame
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REFERENCE = (ROOT / "docs" / "site" / "python.rst").read_text("utf-8")
+MODULES = re.findall(r"^\.\. automodule:: (\S+)$", REFERENCE, re.MULTILINE)
 QUICK = [("",)]
 """Without any: the others take seconds each."""
 OTHERS = sorted(
@@ -104,6 +111,49 @@ def test_a_server_is_operated_with_its_own_extra_alone(
             ["phase", "stop", phase, *place],
         )
     assert [answer.said for answer in answers if answer.status] == []
+
+
+# ------------------------------------------------------------------------------------- from Python
+
+
+@pytest.mark.parametrize("extra", ["", "models"])
+@pytest.mark.parametrize("module", [name for name in MODULES if "simulations" in name])
+def test_importing_the_simulator_names_its_extra(module: str, extra: str, tmp_path: Path) -> None:
+    """Also where another extra brings every library that the import itself needs."""
+    program = f"try:\n    import {module}\nexcept ImportError as error:\n    print(error)"
+    done = subprocess.run(  # noqa: S603 - the program above
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **site(tmp_path, filter(None, [extra]))},
+    )
+    assert done.stdout.startswith("earshot_simulations needs ")
+    assert done.stdout.endswith(f", not installed here: {installation('simulations')}\n")
+
+
+@pytest.fixture
+def nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide what other extras than `simulations` bring."""
+    brought = named(distributions("simulations"))
+    hidden = {name for name in distributions("dev") if not named([name]) <= brought}
+    monkeypatch.setattr(
+        distribution, "_versions", lambda *names: dict.fromkeys(set(names) - hidden, "1")
+    )
+
+
+@pytest.mark.usefixtures("nothing_more")
+def test_a_sweep_names_its_extra_before_it_simulates_anything(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtraError, match=re.escape(installation("tables"))):
+        sweep(Settings(), {"epsilon": [1.0, 2.0]}, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("nothing_more")
+def test_a_phase_with_proofs_names_their_extra_before_it_begins() -> None:
+    settings = Settings(discovery=Discovery.LOCAL, summation=SummationChoice.TWO_OPERATORS_PROVED)
+    with pytest.raises(MissingExtraError, match=re.escape(installation("proofs"))):
+        settings.check()
 
 
 # -------------------------------------------------------------------- a library, missing or broken

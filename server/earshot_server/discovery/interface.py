@@ -20,7 +20,8 @@ class FoundCentroids:
 
     Attributes:
         centroids: Global centroids, float32 (global centroids, dimensions).
-        clusters: Index of each point's global centroid, `OUTLIER` or `LEFT_OUT`, int64 (points,).
+        clusters: Index of each point's global centroid, -1 for an outlier, or -2 for a point that
+            was not clustered, int64 (points,).
     """
 
     centroids: npt.NDArray[np.float32]
@@ -37,4 +38,13 @@ class CentroidDiscovery(Protocol):
     """Method that finds global centroids in the union of published points (Algorithm 1, step 6)."""
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> FoundCentroids:
-        """Cluster points of shape (points, dimensions)."""
+        """Cluster the union of what phones published.
+
+        Args:
+            points: Published points, float32 (points, dimensions).
+            geometry: `"euclidean"` for coordinates, or `"spherical"` for directions, whose points
+                have length 1.
+
+        Returns:
+            A centroid for each cluster, and the cluster of each point.
+        """

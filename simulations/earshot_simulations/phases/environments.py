@@ -165,6 +165,8 @@ def _cell_ari(result: Discovered, held_out: Recordings) -> float | None:
 class EnvironmentFindings(PhaseFindings):
     """Places that a phase found on either route, with their names.
 
+    A score is None, and an array empty, where the run ended before it.
+
     Attributes:
         label_names: Equivalence classes that phones vote for, L of them; label i names scene i.
         points: Sample of the phones' points, float32 (m, d).
@@ -182,9 +184,10 @@ class EnvironmentFindings(PhaseFindings):
         label_histogram: Number of recordings that the published places assign to each label, int
             (L,) (thesis 7.2).
         true_histogram: Number of recordings with each true label, int (L,).
-        cell_ari: Adjusted Rand index of cells alone, without labels (`PlaceScores.cell_ari`).
-        unknown: Fraction of held-out recordings that a phone calls unknown
-            (`PlaceScores.unknown`).
+        cell_ari: Adjusted Rand index, on held-out recordings, of cells alone, merged into as many
+            groups as there are labels; None where there are no cells.
+        unknown: Fraction of held-out recordings beyond the result's radius, which a phone calls
+            unknown; None without a radius.
     """
 
     place: ClassVar[str]

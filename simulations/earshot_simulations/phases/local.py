@@ -54,8 +54,8 @@ class CentroidFindings(EnvironmentFindings):
 
     Attributes:
         local_centroids: Centroids that phones published, float32 (c, d).
-        local_clusters: Global centroid that each local one belongs to, or `OUTLIER` or `LEFT_OUT`
-            of `earshot_server.discovery.interface`, int (c,).
+        local_clusters: Global centroid that each local one belongs to, -1 for an outlier, or -2
+            for one that was not clustered, int (c,).
         centroid_votes: Noisy votes for the global centroids, int (g,).
         centroid_p_values: P-values of the votes for each kept centroid, under noise alone.
         label_votes: Noisy votes for the labels of the kept centroids, (t, L).
@@ -141,7 +141,8 @@ class CentroidFindings(EnvironmentFindings):
             ),
             Pictured(
                 "What the votes kept and named",
-                "The kept global centroids with the label and the centroid votes each received.",
+                "The kept global centroids with the label and the centroid votes each received. "
+                "Counts of votes carry noise, so one may be negative.",
                 self._drawn_votes(frame),
             ),
         )
@@ -189,7 +190,7 @@ class CentroidFindings(EnvironmentFindings):
 
         def draw(axes: Axes) -> None:
             background(axes, self.points, frame)
-            marks(axes, drawn, np.zeros(len(drawn), dtype=np.int64), size=6.0)
+            marks(axes, drawn, np.zeros(len(drawn), dtype=np.int64), 6.0, "published centroid")
 
         alt = f"{counted(len(placed), 'local centroid')} that phones published, noise included."
         return framed(draw, frame, alt, *left_out(frame, placed, len(drawn)))
@@ -209,10 +210,10 @@ class CentroidFindings(EnvironmentFindings):
             background(axes, self.points, frame)
             points, cluster = placed[chosen], clusters[chosen]
             outlier, pixels = cluster < 0, len(points) > MOST_VECTORS
-            scatter(axes, points[outlier], s=4, c=drawing.MUTED, rasterized=pixels)
-            marks(axes, points[~outlier], colours[cluster[~outlier]], size=6.0)
-            scatter(axes, centres, s=70, c=drawing.CARD, marker="X", zorder=4)
-            scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
+            scatter(axes, points[outlier], "outlier", s=4, c=drawing.MUTED, rasterized=pixels)
+            marks(axes, points[~outlier], colours[cluster[~outlier]], 6.0, "published centroid")
+            scatter(axes, centres, "", s=70, c=drawing.CARD, marker="X", zorder=4)
+            scatter(axes, centres, "global centroid", s=34, c=drawing.INK, marker="X", zorder=5)
 
         outliers, unlooked = (int((clusters == kind).sum()) for kind in (OUTLIER, LEFT_OUT))
         unseen = f", {whole(unlooked)} were not clustered" if unlooked else ""
@@ -239,7 +240,7 @@ class CentroidFindings(EnvironmentFindings):
         def draw(axes: Axes) -> None:
             background(axes, self.points, frame)
             share = np.clip(votes / max(1, votes.max(initial=1)), 0.05, 1)
-            marks(axes, centres, colours, size=140 * share)
+            marks(axes, centres, colours, 140 * share, "kept centroid with its noisy votes")
             plane.write(axes, names)
 
         listed = "; ".join(words[: drawing.MOST_ROWS]) or "none"

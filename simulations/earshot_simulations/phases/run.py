@@ -127,7 +127,8 @@ class Run(Generic[F]):
         is_known: Whether the encoder was trained on such scenes.
         phones: Number n of phones that took part.
         survivors: Phones that stayed to the end.
-        found: Findings of the phase.
+        found: Scores and arrays of the result: `CellFindings` by secure sums, `CentroidFindings` on
+            the local route, which share what `EnvironmentFindings` has.
         adversary: Success of the corrupted phones; None if there were none.
         privacy: Every release, in each unit.
         costs: Cost of each released private step, in every unit, including a replaced phone.
@@ -193,15 +194,20 @@ class Run(Generic[F]):
         return data_frame([{name: each for name, each in single if not isinstance(each, list)}])
 
     def plot(self, axes: Axes | None = None) -> Figure:
-        """Draw what was found, with the outcome as its title.
+        """Draw what was found, with the outcome as its title and a legend.
+
+        A notebook shows the figure where this is the last line of a cell; a script saves it:
+        `run.plot().savefig("run.png")`.
 
         A phase of environments is drawn in the two directions in which recordings differ most:
-        prototypes or kept centroids with their names; for a run that ended early, the last that it
-        reached. A labelling phase is drawn as the number of samples by label.
+        what phones heard in grey, and on it the prototypes with their names and the cells, or the
+        kept centroids with their names and their votes. The votes carry noise, so that a centroid
+        that few phones voted for may have a negative count. For a run that ended early, the last
+        step that it reached is drawn. A labelling phase is drawn as the number of samples by label.
 
         Args:
-            axes: Axes of matplotlib to draw on; by default those of a new figure, which a notebook
-                shows and pyplot does not know.
+            axes: Axes of matplotlib to draw on; by default those of a new figure, which pyplot does
+                not know, so that `pyplot.show()` does not show it.
 
         Returns:
             The figure.

@@ -256,9 +256,9 @@ class CellFindings(EnvironmentFindings):
             cells = nearest(self.points, self.start_centroids, Geometry.SPHERICAL)
 
         def draw(axes: Axes) -> None:
-            marks(axes, placed, cells, size=5.0)
-            scatter(axes, centres, s=70, c=drawing.CARD, marker="X", zorder=4)
-            scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
+            marks(axes, placed, cells, 5.0, f"{plane.HEARD}, by cell")
+            scatter(axes, centres, "", s=70, c=drawing.CARD, marker="X", zorder=4)
+            scatter(axes, centres, "start centroid", s=34, c=drawing.INK, marker="X", zorder=5)
 
         alt = (
             f"{counted(len(centres), 'public start centroid')}, {len(np.unique(cells))} of which "
@@ -278,10 +278,11 @@ class CellFindings(EnvironmentFindings):
             background(axes, self.points, frame)
             for old, new in zip(before[began], after[: len(before)][began], strict=True):
                 axes.plot(*zip(old, new, strict=True), color=drawing.MUTED, linewidth=0.9, zorder=2)
-            scatter(axes, before[began], s=9, c=drawing.MUTED, zorder=3)
-            scatter(axes, after[~clear], s=22, c=drawing.MUTED, marker="X", zorder=4)
-            scatter(axes, after[clear], s=70, c=drawing.CARD, marker="X", zorder=4)
-            scatter(axes, after[clear], s=38, c=drawing.PALETTE[0], marker="X", zorder=5)
+            scatter(axes, before[began], "its start", s=9, c=drawing.MUTED, zorder=3)
+            scatter(axes, after[~clear], "other cell", s=22, c=drawing.MUTED, marker="X", zorder=4)
+            scatter(axes, after[clear], "", s=70, c=drawing.CARD, marker="X", zorder=4)
+            moved = {"s": 38, "c": drawing.PALETTE[0], "marker": "X", "zorder": 5}
+            scatter(axes, after[clear], "moved cell", **moved)
 
         alt = (
             f"{counted(int(clear.sum()), 'cell')} moved to where sound is, and "
@@ -302,9 +303,10 @@ class CellFindings(EnvironmentFindings):
 
         def draw(axes: Axes) -> None:
             background(axes, self.points, frame)
-            scatter(axes, heard[owners < 0], s=22, c=drawing.MUTED, marker="X", zorder=4)
-            marks(axes, heard[owners >= 0], owners[owners >= 0], size=14.0)
-            marks(axes, places[clear], labels[clear], size=70.0)
+            unknown = {"s": 22, "c": drawing.MUTED, "marker": "X", "zorder": 4}
+            scatter(axes, heard[owners < 0], "cell of unknown sound", **unknown)
+            marks(axes, heard[owners >= 0], owners[owners >= 0], 14.0, "cell")
+            marks(axes, places[clear], labels[clear], 70.0, "prototype of a label")
             plane.write(axes, names)
 
         listed = "; ".join(words[: drawing.MOST_ROWS]) or "none"

@@ -18,7 +18,7 @@ import numpy as np
 
 from earshot_client.encoder import Encoder, open_encoder, start_centroids
 from earshot_client.policy import Policy
-from earshot_protocol import checks
+from earshot_protocol import checks, distribution
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.overriding import override
@@ -224,6 +224,7 @@ class PhaseSettings(ABC, Generic[F]):
             InvalidParametersError: A setting is wrong, or something of the caller's own cannot be
                 used; the message states which and what is accepted.
             InvalidInputError: A file of vectors cannot be used.
+            MissingExtraError: The summation needs the extra `proofs`, which is not installed.
         """
         self.check_types()
         settings, population = self.over(own)
@@ -313,6 +314,8 @@ class PhaseSettings(ABC, Generic[F]):
                 f"clustering {type(own.clustering).__name__}: only on the local route is anything "
                 "clustered for all phones; leave it out, or choose discovery = 'local'"
             )
+        if self.summation is SummationChoice.TWO_OPERATORS_PROVED:
+            distribution.require(f"summation={self.summation}", ("proofs",))
         own.described()  # every key is a text
         self.check_own(own, population)
         self.any_parameters(population).check_feasible()
@@ -630,7 +633,7 @@ class Routes(enum.StrEnum):
 class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[EnvironmentFindings]):
     """The settings of one simulated phase, named like the command's options.
 
-    Settings that only the other route has are ignored.
+    Settings that only the other route has are ignored. `simulate` and `sweep` call `check` first.
 
     Attributes:
         budget: Budget ε of each private step of the local route, per recording; by default the

@@ -94,12 +94,13 @@ def simulate(
             KeyboardInterrupt, which ends the run as Ctrl-C does.
 
     Returns:
-        Everything that a report needs.
+        A `Run`: the privacy spent, the steps, and `found`, the scores and arrays of the result.
 
     Raises:
         InvalidParametersError: The settings cannot be simulated; raised before any work.
         InvalidInputError: A folder has no usable recordings, or a file of vectors cannot be used.
         ClusterError: There is no such cluster, or it cannot run phones; raised before any work.
+        MissingExtraError: The settings need an extra that is not installed; raised before any work.
         OwnCodeError: Something of one's own raised, or returned what cannot be used.
     """
     own = Own(population, clustering, attack, encoder)

@@ -24,6 +24,9 @@ MOST_VECTORS = 1500
 """Most marks drawn as vectors; more are rasterized, so that the file stays small."""
 _MOST_MARKS = 20_000
 
+HEARD = "what phones heard"
+"""Entry of a legend for recordings."""
+
 Points = npt.NDArray[np.float32]
 """Points before projection, shape (m, d)."""
 Integers = npt.NDArray[np.integer[Any]]
@@ -105,7 +108,7 @@ def recordings(points: Points, scenes: Integers, names: Sequence[str], plane: Fr
     written = room(plane, centres, [names[scene] for scene in present], 0.055)
 
     def draw(axes: Axes) -> None:
-        marks(axes, placed, scenes, size=5.0)
+        marks(axes, placed, scenes, 5.0, f"{HEARD}, by scene")
         write(axes, written)
 
     alt = f"{counted(len(placed), 'recording')} of {counted(len(present), 'scene')}, by true scene."
@@ -136,14 +139,23 @@ def framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str) 
     return drawing.picture(draw_framed, inches, alt, *remarks, square=True)
 
 
-def marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed) -> None:
-    """Scatter points in the colour and shape of their group, at most one call per look."""
+def marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed, label: str) -> None:
+    """Scatter points in the colour and shape of their group, at most one call per look.
+
+    Args:
+        axes: Axes to draw on.
+        placed: Places of the points.
+        group: Group of each point.
+        size: Size of all marks, or of each.
+        label: Entry of a legend, which shows the look of the first group.
+    """
     looks = group % (len(drawing.PALETTE) * len(_MARKERS))
-    for look in np.unique(looks):
+    for index, look in enumerate(np.unique(looks)):
         members = looks == look
         scatter(
             axes,
             placed[members],
+            "" if index else label,
             s=size if isinstance(size, float) else size[members],
             c=drawing.PALETTE[look % len(drawing.PALETTE)],
             marker=_MARKERS[look // len(drawing.PALETTE)],
@@ -156,12 +168,13 @@ def marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed) -> 
 def background(axes: Axes, points: Points, plane: Frame) -> None:
     """Draw points faintly, behind others."""
     placed, pixels = plane.place(points), len(points) > MOST_VECTORS
-    scatter(axes, placed, s=3, c=drawing.MUTED, alpha=0.3, rasterized=pixels)
+    scatter(axes, placed, HEARD, s=3, c=drawing.MUTED, alpha=0.3, rasterized=pixels)
 
 
-def scatter(axes: Axes, placed: Placed, **look: Any) -> None:
-    """Draw marks without edges."""
-    axes.scatter(placed[:, 0], placed[:, 1], linewidths=0, **look)
+def scatter(axes: Axes, placed: Placed, label: str, **look: Any) -> None:
+    """Draw marks without edges; their entry in a legend is empty for none."""
+    entry = label if label and len(placed) else None
+    axes.scatter(placed[:, 0], placed[:, 1], linewidths=0, label=entry, **look)
 
 
 def room(

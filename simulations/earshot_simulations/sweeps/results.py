@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from earshot_client.encoder import Encoder
+from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress, silent
@@ -67,6 +68,7 @@ def sweep(
         All figures, which `table.csv`, `table.parquet` and `sweep.html` in the folder also hold.
 
     Raises:
+        MissingExtraError: The extra `tables` is not installed; raised before any work.
         InvalidParametersError: Points, seeds or settings cannot be simulated; raised before any
             work.
         OtherVersionError: The folder holds runs of another version of Earshot.
@@ -76,6 +78,7 @@ def sweep(
             are kept, and the same call continues.
         KeyboardInterrupt: The sweep was interrupted; finished runs are kept.
     """
+    distribution.require("sweep", ("tables",))
     base.check_types()
     own = Own(population, clustering, attack, encoder)
     own.check_copies(check_processes("processes", processes), own.given)

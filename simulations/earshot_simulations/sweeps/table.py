@@ -33,7 +33,7 @@ class SweepTable:
     """The results of a sweep.
 
     Attributes:
-        plan: Plan of the sweep.
+        plan: Plan of the sweep: `plan.arms`, an `Arm` for each point, and `plan.seeds`.
         figures: Figures of each point's seeds, in their order.
     """
 
