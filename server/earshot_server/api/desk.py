@@ -37,6 +37,7 @@ from earshot_server.api.forms import Filled
 from earshot_server.api.orders import Orders
 from earshot_server.api.problems import ForgedRequestError, OperatorError
 from earshot_server.dashboard import languages, prospects, rendering, wall
+from earshot_server.dashboard.languages import LazyText, gettext, noted
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
@@ -49,7 +50,7 @@ from earshot_server.store.sessions import HOURS
 
 LARGEST_SIGN_IN = 4096
 """Largest form from a browser that is not signed in, in bytes."""
-_STALE = "This form is of an earlier session: check it and send it again."
+_STALE = LazyText(noted("This form is of an earlier session: check it and send it again."))
 
 
 class OperatorDesk:
@@ -118,7 +119,7 @@ class OperatorDesk:
             return self._browsers.sign_in(form.get("token", "").strip(), to)
         except OperatorError:
             g.problem = "operator"
-            error = "No operator has this token: copy all of it, 43 characters."
+            error = gettext("No operator has this token: copy all of it, 43 characters.")
             return self._sign_in_form(to, error)
 
     def sign_out(self) -> Response:
@@ -226,8 +227,11 @@ class OperatorDesk:
         if form.get("do") == "sign":
             try:
                 return self._invited(self._orders.invite(wanted))
-            except InvitationNameError as error:
-                filled.errors["name"] = str(error)
+            except InvitationNameError:
+                filled.errors["name"] = LazyText(
+                    noted("there is an invitation '%(name)s': choose another name"),
+                    name=wanted.name,
+                )
                 return self._invite_form(filled, 422)
         enrolled = sum(cohort.phones for cohort in self._orders.archive.cohorts())
         until = self._clock() + wanted.days * 86_400.0
@@ -272,7 +276,9 @@ class OperatorDesk:
         """Show what can be done with one operator."""
         known = [each for each in self._orders.accounts.all() if each.name == name]
         if not known:
-            raise UnknownOperatorError(f"there is no operator '{name}'")
+            raise UnknownOperatorError(
+                LazyText(noted("there is no operator '%(name)s'"), name=name)
+            )
         return self._page("operator.html", one=known[0], first=FIRST)
 
     def changing(self, name: str) -> Response:
