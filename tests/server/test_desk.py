@@ -621,6 +621,8 @@ def test_a_german_form_takes_a_decimal_comma(browser: OperatorsBrowser) -> None:
         seen = browser.post("/start", form | {"epsilon": epsilon}, **{"Accept-Language": "de"})
         assert "ε je Telefon, zusammen" in page_of(seen)
         assert browser.fields(seen)["epsilon"] == epsilon
+    proposed = browser.get("/start?kind=statistics", **{"Accept-Language": "de"})
+    assert browser.fields(proposed)["epsilon"] == "0,25"
 
 
 def test_a_page_says_a_problem_in_german_and_programs_hear_it_in_english(

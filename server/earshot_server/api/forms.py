@@ -416,7 +416,7 @@ def first_start(phones: int, summation: SummationName, kind: str = DISCOVERY) ->
         "labels": ", ".join(default_hierarchy().classes),
         "phones": str(max(phones, Limits().least_phones)),
         "least_phones": "",
-        "epsilon": f"{epsilon:g}",
+        "epsilon": f"{epsilon:g}".replace(".", gettext(".")),
         SUMMATION.name: summation,
         PACE.name: NIGHTS,
         "gather_hours": "24",
