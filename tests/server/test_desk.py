@@ -614,6 +614,33 @@ def test_a_mistake_is_named_beside_its_field_and_nothing_typed_is_lost(
     assert phases(browser.server) == ()
 
 
+def test_a_german_form_takes_a_decimal_comma(browser: OperatorsBrowser) -> None:
+    form = STARTED | {"epsilon": "1,5", "form_key": browser.key(), "do": "look"}
+    assert "Give a number, such as 24 or 0.5" in page_of(browser.post("/start", form), 422)
+    for epsilon in ("1,5", "1.5"):
+        seen = browser.post("/start", form | {"epsilon": epsilon}, **{"Accept-Language": "de"})
+        assert "ε je Telefon, zusammen" in page_of(seen)
+        assert browser.fields(seen)["epsilon"] == epsilon
+    proposed = browser.get("/start?kind=statistics", **{"Accept-Language": "de"})
+    assert browser.fields(proposed)["epsilon"] == "0,25"
+
+
+def test_a_page_says_a_problem_in_german_and_programs_hear_it_in_english(
+    browser: OperatorsBrowser,
+) -> None:
+    path, german = "/phases/" + "0" * 32 + "/wall", {"Accept-Language": "de"}
+    shown = page_of(browser.post(path, {"form_key": "old"}, **german), 403)
+    assert "Dieses Formular kommt von anderswo" in shown
+    assert "stammt aus einer früheren Anmeldung" in shown
+    told = problem_of(
+        browser.post(path, {"form_key": "old"}, **german, Accept="*/*"), 403, "forged"
+    )
+    assert told.title == "This form comes from elsewhere"
+    assert told.detail == "This form is of an earlier session: check it and send it again."
+    lower = browser.get("/invitations/none/revoke", **german)
+    assert '<span lang="en">There is no invitation' in lower.text
+
+
 def test_a_phase_is_changed_after_the_verdict_and_hostile_words_stay_words(
     browser: OperatorsBrowser,
 ) -> None:

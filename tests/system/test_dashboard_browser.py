@@ -133,6 +133,21 @@ def test_page_is_accessible_and_keeps_to_itself(
     assert any(url.endswith("dashboard.css") for url in watched.requested)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["overview", "discovered"])
+def test_german_pages_are_accessible_and_their_longer_words_have_room(
+    name: str, chromium: Browser, address: str
+) -> None:
+    context = chromium.new_context(reduced_motion="reduce", locale="de-DE")
+    page = context.new_page()
+    page.goto(address + PATHS[name])
+    assert page.locator("html").get_attribute("lang") == "de"
+    folder = os.environ.get("EARSHOT_PICTURES")
+    check_accessible(page, f"german {name}", Path(folder) if folder else None)
+    check_readable(page, f"german {name}")
+    context.close()
+
+
 def test_the_checker_sees_what_is_wrong(watched: Watched) -> None:
     page = watched.visit("/")
     page.evaluate(

@@ -90,6 +90,12 @@ def test_a_sitting_is_started_shown_and_begun_by_keyboard(page: Page, server: Se
         page.wait_for_url("**/wall")
         expect(page.get_by_role("heading", level=1)).to_have_text("0 of 20 phones are here")
         check(page, "wall")
+        wall = page.url
+        page.goto(f"{wall}?language=de")
+        expect(page.get_by_role("heading", level=1)).to_have_text("0 von 20 Telefonen sind da")
+        check(page, "german wall")
+        page.goto(f"{wall}?language=en")
+        page.goto(wall)
 
         page.get_by_role("button", name="Show an invitation").press("Enter")
         expect(page.get_by_role("img", name="QR code of the link below")).to_be_visible()

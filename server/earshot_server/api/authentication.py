@@ -20,6 +20,7 @@ from earshot_server.api import bodies
 from earshot_server.api.limits import RateLimits
 from earshot_server.api.problems import OperatorError, RoleError
 from earshot_server.credentials import Credentials
+from earshot_server.dashboard.languages import LazyText, noted
 from earshot_server.store.database import Database
 from earshot_server.store.operators import FIRST, Accounts, Operator, Role, hash_of
 from earshot_server.store.sessions import Sessions
@@ -223,7 +224,12 @@ def needs(role: Role, view: _View) -> _View:
         operator = present_operator()
         if not operator.role.includes(role):
             raise RoleError(
-                f"{operator.name} has the role {operator.role.value}; this needs {role.value}"
+                LazyText(
+                    noted("%(name)s has the role %(role)s; this needs %(needed)s"),
+                    name=operator.name,
+                    role=LazyText(operator.role.value),
+                    needed=LazyText(role.value),
+                )
             )
         return view(*arguments, **named)
 

@@ -23,6 +23,7 @@ from earshot_server.api.problems import (
     SignedOutError,
     asks_for_a_page,
 )
+from earshot_server.dashboard.languages import LazyText, noted
 from earshot_server.store.sessions import HOURS
 
 COOKIE = "earshot-session"
@@ -115,7 +116,9 @@ def check_origin() -> None:
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site != "same-origin" if site is not None else request.headers.get("Origin") != own_origin():
-        raise ForgedRequestError("the browser does not say that it was sent from this site")
+        raise ForgedRequestError(
+            LazyText(noted("the browser does not say that it was sent from this site"))
+        )
 
 
 def own_origin() -> str:

@@ -37,6 +37,7 @@ from earshot_server.api.forms import Filled
 from earshot_server.api.orders import Orders
 from earshot_server.api.problems import ForgedRequestError, OperatorError
 from earshot_server.dashboard import languages, prospects, rendering, wall
+from earshot_server.dashboard.languages import LazyText, gettext, noted
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
@@ -55,7 +56,7 @@ from earshot_server.store.sessions import HOURS
 
 LARGEST_SIGN_IN = 4096
 """Largest form from a browser that is not signed in, in bytes."""
-_STALE = "This form is of an earlier session: check it and send it again."
+_STALE = LazyText(noted("This form is of an earlier session: check it and send it again."))
 
 
 class OperatorDesk:
@@ -124,7 +125,7 @@ class OperatorDesk:
             return self._browsers.sign_in(form.get("token", "").strip(), to)
         except OperatorError:
             g.problem = "operator"
-            error = "No operator has this token: copy all of it, 43 characters."
+            error = gettext("No operator has this token: copy all of it, 43 characters.")
             return self._sign_in_form(to, error)
 
     def sign_out(self) -> Response:
@@ -232,13 +233,18 @@ class OperatorDesk:
             own = wanted.name or _name_of_once(form)
             try:
                 return self._invited(self._orders.invite(msgspec.structs.replace(wanted, name=own)))
-            except InvitationNameError as error:
+            except InvitationNameError:
                 if wanted.name:
-                    filled.errors["name"] = str(error)
+                    filled.errors["name"] = LazyText(
+                        noted("there is an invitation '%(name)s': choose another name"),
+                        name=wanted.name,
+                    )
                     return self._invite_form(filled, 422)
-                filled.errors[""] = (
-                    "this form was sent before: its code is in the list, and is not shown again; "
-                    "to sign another one, send the form below"
+                filled.errors[""] = LazyText(
+                    noted(
+                        "this form was sent before: its code is in the list, and is not shown "
+                        "again; to sign another one, send the form below"
+                    )
                 )
                 return self._invite_form(filled, 409)
         enrolled = sum(cohort.phones for cohort in self._orders.archive.cohorts())
@@ -387,7 +393,9 @@ class OperatorDesk:
         accounts = self._orders.accounts
         known = [each for each in accounts.all() if each.name == name]
         if not known:
-            raise UnknownOperatorError(f"there is no operator '{name}'")
+            raise UnknownOperatorError(
+                LazyText(noted("there is no operator '%(name)s'"), name=name)
+            )
         mark = "" if name == FIRST else accounts.mark(name)
         return self._page(
             "operator.html",

@@ -32,6 +32,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, packaged
 from earshot_server.api.views import NewOperator
 from earshot_server.dashboard import prospects
+from earshot_server.dashboard.languages import LazyText, gettext, noted
 from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import check_possible
 from earshot_server.phases.options import (
@@ -46,6 +47,7 @@ from earshot_server.store.operators import Role
 LONGEST_REASON = 200
 Places = Callable[[LabelHierarchy], AgreedPlaces | None]
 """Function that returns the places by which unlabelled contacts count."""
+_CHOOSE = noted("choose one of these")
 _T = TypeVar("_T")
 _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SPACES = re.compile(r"[ \u00a0\u202f]")
@@ -54,12 +56,14 @@ _NAMED = re.compile(r"([a-z_]+)(?:=[^:]*:)?[: ]+")
 _PLACED = re.compile(r".* - at `\$\.([a-z_]+)")
 """Name of the field in a decoding error of the API."""
 _TAKEN = {
-    "name": "give at most 64 characters",
-    "least_phones": "give at least 3, or leave it out",
-    "gather_hours": f"give more than 0 and at most {LONGEST_GATHERING / 3600:.0f}",
-    "cohort": "give names of lower-case letters, digits and hyphens",
-    "uses": f"give 1 to {LARGEST_INVITED}",
-    "days": "give more than 0 and at most 3650",
+    "name": LazyText(noted("give at most 64 characters")),
+    "least_phones": LazyText(noted("give at least 3, or leave it out")),
+    "gather_hours": LazyText(
+        noted("give more than 0 and at most %(hours)s"), hours=round(LONGEST_GATHERING / 3600)
+    ),
+    "cohort": LazyText(noted("give names of lower-case letters, digits and hyphens")),
+    "uses": LazyText(noted("give 1 to %(most)s"), most=LARGEST_INVITED),
+    "days": LazyText(noted("give more than 0 and at most 3650")),
 }
 """Values that the API takes, in terms of the form."""
 _FIELDS = {"gather_seconds": "gather_hours", "step_seconds": "step_hours", "cohorts": "cohort"}
@@ -71,13 +75,13 @@ class FieldChoice(NamedTuple):
 
     Attributes:
         value: Text that the form sends.
-        label: Label beside it.
-        hint: Explanation of the choice.
+        label: Label beside it, in English.
+        hint: Explanation of the choice, in English.
     """
 
     value: str
     label: str
-    hint: str
+    hint: str | LazyText
 
 
 @dataclass(frozen=True)
@@ -86,65 +90,90 @@ class Field:
 
     Attributes:
         name: Name of the field.
-        label: Label beside it.
-        hint: Explanation of the field and of the texts that it takes.
+        label: Label beside it, in English.
+        hint: Explanation of the field and of the texts that it takes, in English.
         keys: Keyboard that phones show: `text`, `numeric` or `decimal`.
         lines: Lines of text that it shows.
         choices: Texts that it takes; by default any.
+        proposal: Sentence on the proposed choice, in the page's language; empty without one.
     """
 
     name: str
     label: str
-    hint: str = ""
+    hint: str | LazyText = ""
     keys: str = "text"
     lines: int = 1
     choices: tuple[FieldChoice, ...] = ()
+    proposal: str = ""
 
 
 START = (
-    Field("name", "Name", "For people; it is published with the result. May be left out."),
+    Field(
+        "name",
+        noted("Name"),
+        noted("For people; it is published with the result. May be left out."),
+    ),
     Field(
         "labels",
-        "Labels",
-        "What phones call places, separated by commas. With the everyday ones, polls also offer "
-        "their usual choices.",
+        noted("Labels"),
+        noted(
+            "What phones call places, separated by commas. With the everyday ones, polls also "
+            "offer their usual choices."
+        ),
         lines=3,
     ),
-    Field("phones", "Phones", "The phase begins as soon as this many have joined.", "numeric"),
+    Field(
+        "phones",
+        noted("Phones"),
+        noted("The phase begins as soon as this many have joined."),
+        "numeric",
+    ),
     Field(
         "least_phones",
-        "Phones that are enough",
-        "It also begins with these when the gathering ends. If left out: all.",
+        noted("Phones that are enough"),
+        noted("It also begins with these when the gathering ends. If left out: all."),
         "numeric",
     ),
     Field(
         "epsilon",
-        "Budget ε of each phone",
-        f"For the whole phase. Phones accept up to {Limits().largest_phone_epsilon:g} by default.",
+        noted("Budget ε of each phone"),
+        LazyText(
+            noted("For the whole phase. Phones accept up to %(limit)s by default."),
+            limit=f"{Limits().largest_phone_epsilon:g}",
+        ),
         "decimal",
     ),
-    Field("gather_hours", "Hours of the gathering", "Time in which phones may join.", "decimal"),
+    Field(
+        "gather_hours",
+        noted("Hours of the gathering"),
+        noted("Time in which phones may join."),
+        "decimal",
+    ),
     Field(
         "step_hours",
-        "Hours of a step",
-        "Each of the twelve steps waits this long for phones that have not answered.",
+        noted("Hours of a step"),
+        noted("Each of the twelve steps waits this long for phones that have not answered."),
         "decimal",
     ),
-    Field("cohort", "Cohorts", "Only these phones may join, as north,west. If left out: all."),
+    Field(
+        "cohort",
+        noted("Cohorts"),
+        noted("Only these phones may join, as north,west. If left out: all."),
+    ),
 )
 SUMMATION = Field(
     "summation",
-    "Who adds up",
+    noted("Who adds up"),
     choices=(
         FieldChoice(
             SummationName.TWO_OPERATORS,
-            "Two operators, this server and its helper",
-            "Phones take part whose app names both; ship that app first.",
+            noted("Two operators, this server and its helper"),
+            noted("Phones take part whose app names both; ship that app first."),
         ),
         FieldChoice(
             SummationName.BELL,
-            "This server alone",
-            "Phones mask their inputs for each other (Bell et al.); every app can.",
+            noted("This server alone"),
+            noted("Phones mask their inputs for each other (Bell et al.); every app can."),
         ),
     ),
 )
@@ -152,20 +181,26 @@ SUMMATION = Field(
 NIGHTS, SITTING = "nights", "sitting"
 PACE = Field(
     "pace",
-    "When phones answer",
+    noted("When phones answer"),
     choices=(
         FieldChoice(
             NIGHTS,
-            "When they charge",
-            "For days: gathering and steps last as many hours as you say below.",
+            noted("When they charge"),
+            noted("For days: gathering and steps last as many hours as you say below."),
         ),
         FieldChoice(
             SITTING,
-            "Now, in a sitting",
-            "For a class or a meeting, whose phones are open pages: "
-            f"{sittings.GATHER_SECONDS / 60:g} minutes to join, or until you let it begin, then "
-            f"steps of {sittings.STEP_SECONDS:g} seconds, by two operators. The hours below do not "
-            "count, and half of the phones are enough unless you say so.",
+            noted("Now, in a sitting"),
+            LazyText(
+                noted(
+                    "For a class or a meeting, whose phones are open pages: %(minutes)s minutes to "
+                    "join, or until you let it begin, then steps of %(seconds)s seconds, by two "
+                    "operators. The hours below do not count, and half of the phones are enough "
+                    "unless you say so."
+                ),
+                minutes=f"{sittings.GATHER_SECONDS / 60:g}",
+                seconds=f"{sittings.STEP_SECONDS:g}",
+            ),
         ),
     ),
 )
@@ -174,45 +209,74 @@ DISCOVERY, STATISTICS = "discovery", "statistics"
 KIND = Field("kind", "Kind")
 """Kind of phase that a form is for; empty for a discovery phase."""
 COUNTING = (
-    Field("contacts", "Contacts of a phone", "Each phone counts its newest ones.", "numeric"),
+    Field(
+        "contacts",
+        noted("Contacts of a phone"),
+        noted("Each phone counts its newest ones."),
+        "numeric",
+    ),
     Field(
         "since",
-        "First day",
-        "In UTC, such as 2026-03-02. If both days are left out: contacts of every day that no "
-        "histogram has counted.",
+        noted("First day"),
+        noted(
+            "In UTC, such as 2026-03-02. If both days are left out: contacts of every day that no "
+            "histogram has counted."
+        ),
     ),
-    Field("until", "Day after the last one", "Such as 2026-03-09, with the first day."),
+    Field(
+        "until",
+        noted("Day after the last one"),
+        noted("Such as 2026-03-09, with the first day."),
+    ),
 )
 """Fields of a phase that counts contacts."""
 _OF_COUNTING = {
-    "labels": "Places whose contacts are counted, separated by commas.",
-    "epsilon": "For the histogram, per contact.",
-    "step_hours": "Each step waits this long for phones that have not answered.",
+    "labels": noted("Places whose contacts are counted, separated by commas."),
+    "epsilon": noted("For the histogram, per contact."),
+    "step_hours": noted("Each step waits this long for phones that have not answered."),
 }
 """Hints that differ in a phase that counts contacts."""
 INVITE = (
     Field(
         "name",
-        "Name",
-        "For the list of invitations, such as class-7b: lower-case letters, digits, dots, "
-        "underscores and hyphens. May be left out.",
+        noted("Name"),
+        noted(
+            "For the list of invitations, such as class-7b: lower-case letters, digits, dots, "
+            "underscores and hyphens. May be left out."
+        ),
     ),
-    Field("uses", "Phones", "Phones that may enrol with the code.", "numeric"),
-    Field("days", "Days", "Days for which the code is valid.", "decimal"),
-    Field("cohort", "Cohort", "Group that these phones belong to. May be left out."),
+    Field("uses", noted("Phones"), noted("Phones that may enrol with the code."), "numeric"),
+    Field("days", noted("Days"), noted("Days for which the code is valid."), "decimal"),
+    Field(
+        "cohort",
+        noted("Cohort"),
+        noted("Group that these phones belong to. May be left out."),
+    ),
 )
 OPERATOR = (
-    Field("name", "Name", "For the audit log: lower-case letters, digits, dots, hyphens."),
+    Field(
+        "name",
+        noted("Name"),
+        noted("For the audit log: lower-case letters, digits, dots, hyphens."),
+    ),
     Field(
         "role",
-        "Role",
+        noted("Role"),
         choices=(
-            FieldChoice(Role.VIEWER.value, "Viewer", "Reads dashboard, phases and metrics."),
             FieldChoice(
-                Role.OPERATOR.value, "Operator", "Also invites phones, starts and stops phases."
+                Role.VIEWER.value,
+                noted("Viewer"),
+                noted("Reads dashboard, phases and metrics."),
             ),
             FieldChoice(
-                Role.ADMIN.value, "Administrator", "Also manages operators and erases phones."
+                Role.OPERATOR.value,
+                noted("Operator"),
+                noted("Also invites phones, starts and stops phases."),
+            ),
+            FieldChoice(
+                Role.ADMIN.value,
+                noted("Administrator"),
+                noted("Also manages operators and erases phones."),
             ),
         ),
     ),
@@ -220,14 +284,22 @@ OPERATOR = (
 STOP = (
     Field(
         "reason",
-        "Reason",
-        "For the audit log; phones learn only that an operator stopped the phase.",
+        noted("Reason"),
+        noted("For the audit log; phones learn only that an operator stopped the phase."),
     ),
 )
 
 
 class _WrongTextError(ValueError):
-    """A text that its field does not accept."""
+    """A text that its field does not accept.
+
+    Args:
+        said: What the field accepts.
+    """
+
+    def __init__(self, said: str) -> None:
+        super().__init__(said)
+        self.said = LazyText(said)
 
 
 @dataclass
@@ -237,11 +309,11 @@ class Filled:
     Attributes:
         texts: Text of each field, as it was typed.
         errors: For each invalid field, what it accepts; under an empty name, an error that belongs
-            to no single field.
+            to no single field. Those that come from below the forms are plain texts, in English.
     """
 
     texts: Mapping[str, str]
-    errors: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str | LazyText] = field(default_factory=dict)
 
     def typed(self, name: str) -> str:
         """Return the text entered into a field, stripped."""
@@ -252,13 +324,13 @@ class Filled:
         try:
             return read(self.typed(name))
         except _WrongTextError as error:
-            self.errors[name] = str(error)
+            self.errors[name] = error.said
             return otherwise
 
     def refuse(self, error: EarshotError) -> None:
         """Record an error under the field that it names."""
-        said = str(error)
-        placed, named = _PLACED.match(said), _NAMED.match(said)
+        said: str | LazyText = str(error)
+        placed, named = _PLACED.match(str(error)), _NAMED.match(str(error))
         found = placed or named
         name = _FIELDS.get(found[1], found[1]) if found else ""
         if name not in self.texts:
@@ -266,7 +338,7 @@ class Filled:
         elif placed:
             said = _TAKEN[name]
         elif named and "=" in named[0]:
-            said = said.removeprefix(named[0])
+            said = str(error).removeprefix(named[0])
         self.errors[name] = said
 
 
@@ -284,10 +356,10 @@ def counting(proposal: str | None) -> tuple[Field, ...]:
     """
     fields = [replace(each, hint=_OF_COUNTING.get(each.name, each.hint)) for each in START]
     after = [each.name for each in fields].index("epsilon")
-    fields[after] = replace(fields[after], label="Budget ε of each contact")
+    fields[after] = replace(fields[after], label=noted("Budget ε of each contact"))
     fields[after:after] = COUNTING
     if proposal is not None:
-        fields.insert(after + len(COUNTING) + 1, replace(SUMMATION, hint=proposal))
+        fields.insert(after + len(COUNTING) + 1, replace(SUMMATION, proposal=proposal))
     return tuple(fields)
 
 
@@ -298,12 +370,14 @@ def with_summation(proposal: str) -> tuple[Field, ...]:
         proposal: Reason for the proposed summation; empty without a proposal.
     """
     hints = {
-        "step_hours": "Each of the twelve steps, or of the three by two operators, waits this long "
-        "for phones that have not answered."
+        "step_hours": noted(
+            "Each of the twelve steps, or of the three by two operators, waits this long for "
+            "phones that have not answered."
+        )
     }
     fields = [replace(each, hint=hints.get(each.name, each.hint)) for each in START]
     names = [each.name for each in fields]
-    fields.insert(names.index("epsilon") + 1, replace(SUMMATION, hint=proposal))
+    fields.insert(names.index("epsilon") + 1, replace(SUMMATION, proposal=proposal))
     return (PACE, *fields)
 
 
@@ -342,7 +416,7 @@ def first_start(phones: int, summation: SummationName, kind: str = DISCOVERY) ->
         "labels": ", ".join(default_hierarchy().classes),
         "phones": str(max(phones, Limits().least_phones)),
         "least_phones": "",
-        "epsilon": f"{epsilon:g}",
+        "epsilon": f"{epsilon:g}".replace(".", gettext(".")),
         SUMMATION.name: summation,
         PACE.name: NIGHTS,
         "gather_hours": "24",
@@ -371,7 +445,8 @@ def read_start(filled: Filled, anyway: bool, places: Places) -> StartPhase | Non
         gather, step = sittings.GATHER_SECONDS, sittings.STEP_SECONDS
         least = sittings.enough(phones) if least is None else least
         if summation is not SummationName.TWO_OPERATORS:
-            filled.errors.setdefault(SUMMATION.name, "a sitting is by two operators")
+            said = LazyText(noted("a sitting is by two operators"))
+            filled.errors.setdefault(SUMMATION.name, said)
     else:
         hours = (filled.take(name, _real, 0.0) for name in ("gather_hours", "step_hours"))
         gather, step = (3600 * each for each in hours)
@@ -383,7 +458,7 @@ def read_start(filled: Filled, anyway: bool, places: Places) -> StartPhase | Non
         return None
     labels = [*filter(None, map(str.strip, re.split(r"[,\n]", filled.typed("labels"))))]
     if not labels:
-        filled.errors["labels"] = "give at least one"
+        filled.errors["labels"] = LazyText(noted("give at least one"))
         return None
     usual = default_hierarchy()
     everyday = labels == list(usual.classes)
@@ -450,14 +525,17 @@ def read_invite(filled: Filled) -> Invite | None:
 def read_operator(filled: Filled) -> NewOperator | None:
     """Return the operator that a form describes; None, with errors noted, if it is invalid."""
     if filled.typed("role") not in [role.value for role in Role]:
-        filled.errors["role"] = "choose one of these"
+        filled.errors["role"] = LazyText(_CHOOSE)
         return None
     given = {each: filled.typed(each) for each in ("name", "role")}
     try:
         return msgspec.convert(given, NewOperator)
     except msgspec.ValidationError:
-        filled.errors["name"] = (
-            "give 1 to 32 lower-case letters, digits, dots, underscores and hyphens, a letter first"
+        filled.errors["name"] = LazyText(
+            noted(
+                "give 1 to 32 lower-case letters, digits, dots, underscores and hyphens, a letter "
+                "first"
+            )
         )
         return None
 
@@ -467,14 +545,16 @@ def read_reason(filled: Filled) -> str | None:
     reason = filled.typed("reason")
     if 0 < len(reason) <= LONGEST_REASON and reason.isprintable():
         return reason
-    filled.errors["reason"] = f"say why, in one line of at most {LONGEST_REASON} characters"
+    filled.errors["reason"] = LazyText(
+        noted("say why, in one line of at most %(most)s characters"), most=LONGEST_REASON
+    )
     return None
 
 
 def _whole(text: str) -> int:
     written = _SPACES.sub("", text)
     if not _WHOLE.fullmatch(written):
-        raise _WrongTextError("give a whole number, such as 200")
+        raise _WrongTextError(noted("give a whole number, such as 200"))
     return int(written)
 
 
@@ -483,8 +563,10 @@ def _invitation_name(text: str) -> str:
         return msgspec.convert(text, InvitationName)
     except msgspec.ValidationError as error:
         raise _WrongTextError(
-            "give at most 32 lower-case letters, digits, dots, underscores and hyphens, a letter "
-            "or digit first"
+            noted(
+                "give at most 32 lower-case letters, digits, dots, underscores and hyphens, a "
+                "letter or digit first"
+            )
         ) from error
 
 
@@ -492,7 +574,7 @@ def _day(text: str) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError as error:
-        raise _WrongTextError("give a day, such as 2026-03-31") from error
+        raise _WrongTextError(noted("give a day, such as 2026-03-31")) from error
 
 
 def _summation(text: str) -> SummationName:
@@ -500,18 +582,18 @@ def _summation(text: str) -> SummationName:
     try:
         return SummationName(text) if text else SummationName.BELL
     except ValueError as error:
-        raise _WrongTextError("choose one of these") from error
+        raise _WrongTextError(_CHOOSE) from error
 
 
 def _sits(text: str) -> bool:
     """Return whether a sitting was chosen; False if the form did not offer one."""
     if text not in ("", NIGHTS, SITTING):
-        raise _WrongTextError("choose one of these")
+        raise _WrongTextError(_CHOOSE)
     return text == SITTING
 
 
 def _real(text: str) -> float:
     try:
-        return float(_SPACES.sub("", text))
+        return float(_SPACES.sub("", text).replace(gettext("."), "."))
     except ValueError as error:
-        raise _WrongTextError("give a number, such as 24 or 0.5") from error
+        raise _WrongTextError(noted("give a number, such as 24 or 0.5")) from error

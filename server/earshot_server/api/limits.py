@@ -14,10 +14,17 @@ from collections.abc import Callable
 
 from earshot_server.api.problems import RateLimitError
 from earshot_server.api.proxies import read_address
+from earshot_server.dashboard.languages import noted
 
 FAILURES = 10
 """Wrong tokens that one address may send to each process in a minute."""
 _MINUTE = 60.0
+_TOKENS = noted("too many wrong tokens from one address: wait %(seconds)s seconds")
+_REQUESTS = {
+    "phone": "too many requests from one phone: wait %(seconds)s seconds",
+    "address": noted("too many requests from one address: wait %(seconds)s seconds"),
+}
+"""What is said of too many requests, by what they have in common; phones see no page."""
 
 
 class RateLimits:
@@ -65,12 +72,12 @@ class RateLimits:
         with self._lock:
             began, count = self._window("failure", name)
         if count >= self._most["failure"]:
-            raise RateLimitError("wrong tokens", "address", self._seconds(began))
+            raise RateLimitError(_TOKENS, self._seconds(began))
 
     def _count(self, whose: str, name: str) -> None:
         began, count = self._hit(whose, name)
         if count > self._most[whose]:
-            raise RateLimitError("requests", whose, self._seconds(began))
+            raise RateLimitError(_REQUESTS[whose], self._seconds(began))
 
     def _hit(self, whose: str, name: str) -> tuple[float, int]:
         with self._lock:

@@ -38,6 +38,7 @@ from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.attestation import InvitationError
+from earshot_server.dashboard.languages import LazyText, noted
 from earshot_server.dashboard.rendering import render, secure
 from earshot_server.store.database import (
     SECONDS_UNTIL_DATABASE,
@@ -58,13 +59,20 @@ _NO_PAGES = ("/v1/", "/health/", METRICS)
 _SECONDS_UNTIL_LESS_BUSY = 10
 
 
+Detail = str | LazyText
+
+
 class OperatorError(RemoteError):
     """The operator's token is missing or wrong."""
 
     def __init__(self, scheme: str) -> None:
         super().__init__(
-            "send an operator's token as `Authorization: Bearer …`, in a browser its name and "
-            "token as user and password of HTTP Basic"
+            LazyText(
+                noted(
+                    "send an operator's token as `Authorization: Bearer …`, in a browser its name "
+                    "and token as user and password of HTTP Basic"
+                )
+            )
         )
         self.scheme = scheme
 
@@ -74,8 +82,12 @@ class SignedOutError(RemoteError):
 
     def __init__(self) -> None:
         super().__init__(
-            "nothing was changed: sign in in another tab, then reload this page, and what you "
-            "typed is there again"
+            LazyText(
+                noted(
+                    "nothing was changed: sign in in another tab, then reload this page, and what "
+                    "you typed is there again"
+                )
+            )
         )
 
 
@@ -88,8 +100,12 @@ class InsecureSignInError(RemoteError):
 
     def __init__(self) -> None:
         super().__init__(
-            "others could read the token on this connection: use https (a proxy that sends "
-            "X-Forwarded-Proto, and --proxies), or a tunnel to http://localhost"
+            LazyText(
+                noted(
+                    "others could read the token on this connection: use https (a proxy that sends "
+                    "X-Forwarded-Proto, and --proxies), or a tunnel to http://localhost"
+                )
+            )
         )
 
 
@@ -116,8 +132,8 @@ class NotAcceptableError(RemoteError):
 class RateLimitError(RemoteError):
     """A phone or an address has sent too many requests or wrong tokens."""
 
-    def __init__(self, what: str, whose: str, seconds: int) -> None:
-        super().__init__(f"too many {what} from one {whose}: wait {seconds} seconds")
+    def __init__(self, said: str, seconds: int) -> None:
+        super().__init__(LazyText(said, seconds=seconds))
         self.seconds = seconds
 
 
@@ -136,7 +152,7 @@ class BusyError(RemoteError):
     """A long body arrived while too many others were being sent."""
 
     def __init__(self) -> None:
-        super().__init__("too many long bodies are being sent: wait a few seconds")
+        super().__init__(LazyText(noted("too many long bodies are being sent: wait a few seconds")))
         self.seconds = _SECONDS_UNTIL_LESS_BUSY
 
 
@@ -155,65 +171,79 @@ class ProblemKind:
     status: int
 
 
-_DATABASE = ProblemKind("database", "The database is not available", 503)
+_DATABASE = ProblemKind("database", noted("The database is not available"), 503)
 KINDS: dict[type[Exception], ProblemKind] = {
     MalformedMessageError: ProblemKind(
-        "malformed", "The body is not what this endpoint takes", 400
+        "malformed", noted("The body is not what this endpoint takes"), 400
     ),
     StaleSignatureError: ProblemKind(
-        "stale-signature", "The signature is too old, or too new", 401
+        "stale-signature", noted("The signature is too old, or too new"), 401
     ),
-    SignatureError: ProblemKind("signature", "The signature is missing or wrong", 401),
-    OperatorError: ProblemKind("operator", "Operators only", 401),
-    InvitationError: ProblemKind("invitation", "The invitation is not valid", 403),
-    InvitationUsedUpError: ProblemKind("invitation-used-up", "The invitation is used up", 403),
-    SignedOutError: ProblemKind("signed-out", "You are not signed in", 403),
-    ForgedRequestError: ProblemKind("forged", "This form comes from elsewhere", 403),
-    InsecureSignInError: ProblemKind("insecure", "Signing in needs https", 403),
-    RoleError: ProblemKind("role", "This operator's role does not include it", 403),
-    UnknownOperatorError: ProblemKind("unknown-operator", "There is no such operator", 404),
-    UnknownPhoneError: ProblemKind("unknown-phone", "There is no such phone", 404),
-    UnknownPhaseError: ProblemKind("unknown-phase", "There is no such phase", 404),
-    UnknownInvitationError: ProblemKind("unknown-invitation", "There is no such invitation", 404),
-    NotAcceptableError: ProblemKind("not-acceptable", "None of the accepted formats exists", 406),
-    RepeatedMessageError: ProblemKind("repeated", "Another answer was accepted already", 409),
-    OperatorNameError: ProblemKind("operator-name", "No operator can have this name", 409),
-    InvitationNameError: ProblemKind("invitation-name", "Another invitation has this name", 409),
+    SignatureError: ProblemKind("signature", noted("The signature is missing or wrong"), 401),
+    OperatorError: ProblemKind("operator", noted("Operators only"), 401),
+    InvitationError: ProblemKind("invitation", noted("The invitation is not valid"), 403),
+    InvitationUsedUpError: ProblemKind(
+        "invitation-used-up", noted("The invitation is used up"), 403
+    ),
+    SignedOutError: ProblemKind("signed-out", noted("You are not signed in"), 403),
+    ForgedRequestError: ProblemKind("forged", noted("This form comes from elsewhere"), 403),
+    InsecureSignInError: ProblemKind("insecure", noted("Signing in needs https"), 403),
+    RoleError: ProblemKind("role", noted("This operator's role does not include it"), 403),
+    UnknownOperatorError: ProblemKind("unknown-operator", noted("There is no such operator"), 404),
+    UnknownPhoneError: ProblemKind("unknown-phone", noted("There is no such phone"), 404),
+    UnknownPhaseError: ProblemKind("unknown-phase", noted("There is no such phase"), 404),
+    UnknownInvitationError: ProblemKind(
+        "unknown-invitation", noted("There is no such invitation"), 404
+    ),
+    NotAcceptableError: ProblemKind(
+        "not-acceptable", noted("None of the accepted formats exists"), 406
+    ),
+    RepeatedMessageError: ProblemKind(
+        "repeated", noted("Another answer was accepted already"), 409
+    ),
+    OperatorNameError: ProblemKind("operator-name", noted("No operator can have this name"), 409),
+    InvitationNameError: ProblemKind(
+        "invitation-name", noted("Another invitation has this name"), 409
+    ),
     InvitationOverError: ProblemKind(
-        "invitation-over", "The invitation admits no phone already", 409
+        "invitation-over", noted("The invitation admits no phone already"), 409
     ),
     UnexpectedMessageError: ProblemKind(
-        "unexpected", "The message does not fit the present step", 409
+        "unexpected", noted("The message does not fit the present step"), 409
     ),
-    UnsupportedMediaError: ProblemKind("unsupported-media", "The body's format is not taken", 415),
-    InvalidParametersError: ProblemKind("invalid-parameters", "No phase can run like this", 422),
-    RateLimitError: ProblemKind("rate-limit", "Too many requests", 429),
-    BusyError: ProblemKind("busy", "The server is busy", 503),
-    StuckError: ProblemKind("stuck", "Requests are not answered", 503),
-    DiskError: ProblemKind("disk", "There is no room on the disk", 503),
+    UnsupportedMediaError: ProblemKind(
+        "unsupported-media", noted("The body's format is not taken"), 415
+    ),
+    InvalidParametersError: ProblemKind(
+        "invalid-parameters", noted("No phase can run like this"), 422
+    ),
+    RateLimitError: ProblemKind("rate-limit", noted("Too many requests"), 429),
+    BusyError: ProblemKind("busy", noted("The server is busy"), 503),
+    StuckError: ProblemKind("stuck", noted("Requests are not answered"), 503),
+    DiskError: ProblemKind("disk", noted("There is no room on the disk"), 503),
     DatabaseUnavailableError: _DATABASE,
     NewerSchemaError: _DATABASE,
 }
 """Problem of each error; a subclass that is not listed has that of its nearest base."""
 
-BAD_REQUEST = ProblemKind("bad-request", "The request is not valid HTTP", 400)
-FIELDS_TOO_LARGE = ProblemKind("fields-too-large", "The header fields are too large", 431)
-VERSION = ProblemKind("version", "This version of HTTP is not spoken", 505)
+BAD_REQUEST = ProblemKind("bad-request", noted("The request is not valid HTTP"), 400)
+FIELDS_TOO_LARGE = ProblemKind("fields-too-large", noted("The header fields are too large"), 431)
+VERSION = ProblemKind("version", noted("This version of HTTP is not spoken"), 505)
 """Like the two above, detected before a request reaches the application."""
 
 HTTP_KINDS: dict[int, ProblemKind] = {
     400: BAD_REQUEST,
-    404: ProblemKind("unknown-path", "There is nothing at this path", 404),
-    405: ProblemKind("method", "This path does not take this method", 405),
-    408: ProblemKind("too-slow", "The body did not come in time", 408),
-    413: ProblemKind("too-large", "The body is too large", 413),
+    404: ProblemKind("unknown-path", noted("There is nothing at this path"), 404),
+    405: ProblemKind("method", noted("This path does not take this method"), 405),
+    408: ProblemKind("too-slow", noted("The body did not come in time"), 408),
+    413: ProblemKind("too-large", noted("The body is too large"), 413),
 }
 """Problems that the framework detects."""
 
-INTERNAL = ProblemKind("internal", "The server made a mistake", 500)
+INTERNAL = ProblemKind("internal", noted("The server made a mistake"), 500)
 
 
-def register(app: Flask, details: Mapping[int, str] | None = None) -> None:
+def register(app: Flask, details: Mapping[int, Detail] | None = None) -> None:
     """Let the application answer every error with problem details.
 
     Args:
@@ -244,19 +274,20 @@ def asks_for_a_page() -> bool:
     return "text/html" in request.accept_mimetypes.values()
 
 
-def respond(kind: ProblemKind, detail: str, now: float | None = None) -> Response:
+def respond(kind: ProblemKind, detail: Detail, now: float | None = None) -> Response:
     """Return the response to the present request for a problem, as JSON or as a page.
 
     Args:
         kind: Kind of problem.
-        detail: What was wrong, and what would be accepted.
+        detail: What was wrong, and what would be accepted. A page shows texts of ours in its
+            language, others as they are.
         now: Time on the server's clock, if a signature was stale.
     """
     g.problem = kind.name
     if asks_for_a_page():
         said = render("message.html", title=kind.title, kind=kind.name, detail=detail)
         return secure(Response(said, kind.status))
-    return Response(encode_problem(kind, detail, now), kind.status, content_type=PROBLEM)
+    return Response(encode_problem(kind, str(detail), now), kind.status, content_type=PROBLEM)
 
 
 def _of_ours(error: EarshotError) -> Response:
@@ -272,7 +303,7 @@ def _of_ours(error: EarshotError) -> Response:
         response.headers["Retry-After"] = str(SECONDS_UNTIL_DATABASE)
         return response
     now = time.time() if isinstance(error, StaleSignatureError) else None
-    response = respond(kind, str(error), now)
+    response = respond(kind, _detail(error), now)
     if isinstance(error, (RateLimitError, BusyError)):
         response.headers["Retry-After"] = str(error.seconds)
     if kind.status == 401:
@@ -281,7 +312,12 @@ def _of_ours(error: EarshotError) -> Response:
     return response
 
 
-def _of_http(details: Mapping[int, str], error: HTTPException) -> Response:
+def _detail(error: EarshotError) -> Detail:
+    said = error.args[0] if error.args else ""
+    return said if isinstance(said, LazyText) else str(error)
+
+
+def _of_http(details: Mapping[int, Detail], error: HTTPException) -> Response:
     kind = HTTP_KINDS.get(error.code or 500)
     if kind is None:
         return _internal(error)
@@ -292,18 +328,29 @@ def _of_http(details: Mapping[int, str], error: HTTPException) -> Response:
     return response
 
 
-DETAILS = {
-    400: "the request could not be read",
+DETAILS: dict[int, Detail] = {
+    400: LazyText(noted("the request could not be read")),
     404: "/v1/openapi.json lists the paths that exist",
-    405: "the field `Allow` lists the methods that it takes",
-    408: "send it faster, or later",
-    413: f"an answer may have {LARGEST_ANSWER_BYTES >> 20} MiB, an enrolment "
-    f"{LARGEST_ENROLMENT >> 10} KiB, a refusal {LARGEST_REFUSAL} bytes, the start of a phase "
-    f"{LARGEST_START >> 20} MiB, every other body {LARGEST_SMALL_BODY >> 10} KiB",
+    405: LazyText(noted("the field `Allow` lists the methods that it takes")),
+    408: LazyText(noted("send it faster, or later")),
+    413: LazyText(
+        noted(
+            "an answer may have %(answer)s MiB, an enrolment %(enrolment)s KiB, a refusal "
+            "%(refusal)s bytes, the start of a phase %(start)s MiB, every other body %(other)s KiB"
+        ),
+        answer=LARGEST_ANSWER_BYTES >> 20,
+        enrolment=LARGEST_ENROLMENT >> 10,
+        refusal=LARGEST_REFUSAL,
+        start=LARGEST_START >> 20,
+        other=LARGEST_SMALL_BODY >> 10,
+    ),
 }
 """Details of the framework's problems on the server, by status."""
 
 
 def _internal(error: Exception) -> Response:
     _log.error("internal error", exc_info=error, extra={"request": g.get("request_id")})
-    return respond(INTERNAL, f"the server's log has the details under {g.get('request_id')}")
+    where = LazyText(
+        noted("the server's log has the details under %(request)s"), request=g.get("request_id")
+    )
+    return respond(INTERNAL, where)

@@ -78,6 +78,30 @@ def noted(text: str) -> str:
     return text
 
 
+class LazyText:
+    """Text of ours that pages show in their language, and everything else in English.
+
+    Args:
+        text: The English text, with `%(name)s` for each value.
+        values: Values for the text; those that are such texts are shown like it.
+    """
+
+    def __init__(self, text: str, /, **values: object) -> None:
+        self.text = text
+        self.values = values
+
+    def __str__(self) -> str:
+        return self.text % self.values
+
+    def shown(self) -> str:
+        """Return the text in the page's language."""
+        shown = {
+            name: value.shown() if isinstance(value, LazyText) else value
+            for name, value in self.values.items()
+        }
+        return gettext(self.text, **shown)
+
+
 @cache
 def _texts(language: str) -> dict[str, str]:
     if language == ENGLISH:
