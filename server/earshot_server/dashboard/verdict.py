@@ -13,6 +13,8 @@ from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.dashboard.languages import gettext as _
+from earshot_server.dashboard.languages import noted
 from earshot_server.dashboard.refusals import short
 from earshot_server.dashboard.wording import counted, whole
 from earshot_server.phases import sitting
@@ -20,6 +22,47 @@ from earshot_server.phases.forecast import Refusal, expected, outlook
 
 _LARGEST_CROWD = 10**8
 """Largest crowd that is advised."""
+_MANY = {
+    "environment": (
+        noted("the one environment"),
+        noted("all %(number)s environments"),
+        noted("up to %(clear)s of %(number)s environments"),
+    ),
+    "label": (
+        noted("the one label"),
+        noted("all %(number)s labels"),
+        noted("up to %(clear)s of %(number)s labels"),
+    ),
+    "sample": (
+        noted("the one sample"),
+        noted("all %(number)s samples"),
+        noted("up to %(clear)s of %(number)s samples"),
+    ),
+}
+"""How many places can be found, by what a place is called: the only one, all, or some."""
+_CAN = {
+    "name": (
+        noted("%(crowd)s can name %(many)s here"),
+        noted("%(crowd)s can hardly name anything here; %(advice)s"),
+        noted("%(crowd)s cannot name anything here; %(advice)s"),
+    ),
+    "learn": (
+        noted("%(crowd)s can learn %(many)s here"),
+        noted("%(crowd)s can hardly learn anything here; %(advice)s"),
+        noted("%(crowd)s cannot learn anything here; %(advice)s"),
+    ),
+    "label": (
+        noted("%(crowd)s can label %(many)s here"),
+        noted("%(crowd)s can hardly label anything here; %(advice)s"),
+        noted("%(crowd)s cannot label anything here; %(advice)s"),
+    ),
+    "count": (
+        noted("%(crowd)s can count %(many)s here"),
+        noted("%(crowd)s can hardly count anything here; %(advice)s"),
+        noted("%(crowd)s cannot count anything here; %(advice)s"),
+    ),
+}
+"""What a crowd can do, by what phones do with a place: it can, hardly or not."""
 
 
 def verdict(parameters: Parameters, refusals: Iterable[Refusal] = ()) -> str:
@@ -33,7 +76,9 @@ def verdict(parameters: Parameters, refusals: Iterable[Refusal] = ()) -> str:
     """
     said = _sight(parameters)
     reasons = "; ".join(short(each.rule) for each in refusals)
-    return f"{said}; default phones refuse the phase ({reasons})" if reasons else said
+    if not reasons:
+        return said
+    return _("%(said)s; default phones refuse the phase (%(reasons)s)", said=said, reasons=reasons)
 
 
 def _sight(parameters: Parameters) -> str:
@@ -41,19 +86,20 @@ def _sight(parameters: Parameters) -> str:
     inputs, seen = expected(parameters, part.name), outlook(parameters, part)
     crowd = counted(parameters.phones, "phone")
     if inputs is None or seen is None:
-        return f"what {crowd} can find here is not known"
+        return _("what %(crowd)s can find here is not known", crowd=crowd)
+    can, hardly, cannot = _CAN[inputs.verb]
     if seen.clear:
-        places = counted(seen.environments, inputs.place)
-        every = seen.clear >= seen.environments
-        complete = f"the one {inputs.place}" if seen.environments == 1 else f"all {places}"
-        many = complete if every else f"up to {seen.clear} of {places}"
-        return f"{crowd} can {inputs.verb} {many} here"
+        one, every, some = _MANY[inputs.place]
+        text = some if seen.clear < seen.environments else one if seen.environments == 1 else every
+        many = _(text, clear=seen.clear, number=whole(seen.environments))
+        return _(can, crowd=crowd, many=many)
     most = round(parameters.phones * inputs.most * inputs.unit)
     never = inputs.hurdle.chance(part.mechanism.noise(parameters.phones), most) <= LEVEL
-    can = "cannot" if never else "can hardly"
     larger = _crowd(parameters)
-    advice = f"about {whole(larger)} would" if larger else "nor would a larger crowd"
-    return f"{crowd} {can} {inputs.verb} anything here; {advice}"
+    advice = _("nor would a larger crowd")
+    if larger:
+        advice = _("about %(number)s would", number=whole(larger))
+    return _(cannot if never else hardly, crowd=crowd, advice=advice)
 
 
 def _deciding(parameters: Parameters) -> SecureSum:
