@@ -312,3 +312,8 @@ def test_a_forecast_is_german_whatever_the_kind_of_phase(
     assert verdict(parameters)
     assert prospects.lines(asked, forecast(asked), made.NOW)
     assert missing == []
+
+
+def test_words_of_a_kind_of_phase_from_outside_stay_english() -> None:
+    text = languages.gettext_among(frozenset(), "%(crowd)s can weigh %(many)s here", crowd=3, many=2)
+    assert text == "3 can weigh 2 here"

@@ -52,6 +52,17 @@ def ngettext(one: str, many: str, number: float, /, **values: object) -> str:
     return gettext(one if number == 1 else many, **values)
 
 
+def gettext_among(known: frozenset[str], text: str, /, **values: object) -> str:
+    """Return a text with words from elsewhere in the page's language, and unknown ones in English.
+
+    Args:
+        known: English texts that are translated, each `noted`.
+        text: The English text. A kind of phase that is added from outside brings others.
+        values: Values for the text.
+    """
+    return gettext(text, **values) if text in known else text % values
+
+
 def noted(text: str) -> str:
     """Return an English text unchanged: `gettext` translates it where it is shown."""
     return text

@@ -20,7 +20,7 @@ from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.parameters import USUAL_REPORTS
 from earshot_server.dashboard.languages import gettext as _
-from earshot_server.dashboard.languages import ngettext, noted
+from earshot_server.dashboard.languages import gettext_among, ngettext, noted
 from earshot_server.dashboard.sentences import kind_of_phase, step
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, instant, listed, real, whole
@@ -36,15 +36,6 @@ from earshot_server.records import GATHERING, CohortRecord, PhaseRecord
 
 _UNLIKELY = 0.2
 """Largest probability that is described as unlikely."""
-_EACH = {
-    "environment": (
-        noted("for each of %(number)s environment"),
-        noted("for each of %(number)s environments"),
-    ),
-    "label": (noted("for each of %(number)s label"), noted("for each of %(number)s labels")),
-    "cell": (noted("for each of %(number)s cell"), noted("for each of %(number)s cells")),
-    "sample": (noted("for each of %(number)s sample"), noted("for each of %(number)s samples")),
-}
 _EXPECTED = frozenset(
     (
         *(noted("honest votes"), noted("honest phones"), noted("honest phones that agree")),
@@ -56,9 +47,14 @@ _EXPECTED = frozenset(
         noted("make an answer that stands clear of the noise"),
         *(noted("get a prototype"), noted("be moved to where sound is")),
         noted("get such an answer"),
+        noted("for each of %(number)s environment"),
+        noted("for each of %(number)s environments"),
+        *(noted("for each of %(number)s label"), noted("for each of %(number)s labels")),
+        *(noted("for each of %(number)s cell"), noted("for each of %(number)s cells")),
+        *(noted("for each of %(number)s sample"), noted("for each of %(number)s samples")),
     )
 )
-"""Words with which each kind of phase describes its expected inputs (`Expected`)."""
+"""Words with which each kind of phase describes its `Expected` inputs."""
 _VACUOUS = {
     Unit.RECORDING: noted(
         "  per recording, that promises nothing: a promise begins well below ε = %(epsilon)s"
@@ -381,28 +377,24 @@ def _row(values: list[float]) -> str:
 
 
 def _outlook(inputs: Expected, seen: Outlook) -> list[str]:
-    number = seen.environments
+    each = f"for each of %(number)s {inputs.place}{'' if seen.environments == 1 else 's'}"
     return [
         _(
             "  %(honest)s: %(expected)s %(each)s, %(provided)s; %(needed)s %(enough)s",
-            honest=_said(inputs.honest),
+            honest=gettext_among(_EXPECTED, inputs.honest),
             expected=real(seen.expected),
-            each=ngettext(*_EACH[inputs.place], number, number=whole(number)),
-            provided=_said(inputs.provided),
+            each=gettext_among(_EXPECTED, each, number=whole(seen.environments)),
+            provided=gettext_among(_EXPECTED, inputs.provided),
             needed=seen.needed,
-            enough=_said(inputs.enough),
+            enough=gettext_among(_EXPECTED, inputs.enough),
         ),
         f"  {_hope(inputs, seen)}",
     ]
 
 
-def _said(words: str) -> str:
-    return _(words) if words in _EXPECTED else words
-
-
 def _hope(inputs: Expected, seen: Outlook) -> str:
     """Describe how many places can be found, or how unlikely it is that any is."""
-    can = _said(inputs.can)
+    can = gettext_among(_EXPECTED, inputs.can)
     if seen.clear >= seen.environments:
         return ngettext(
             "%(number)s can %(can)s",

@@ -12,7 +12,7 @@ from earshot_protocol.secure_sum.interface import Asks, SummationName
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.languages import gettext as _
-from earshot_server.dashboard.languages import ngettext, noted
+from earshot_server.dashboard.languages import gettext_among, ngettext, noted
 from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import (
     counted,
@@ -80,13 +80,11 @@ def step(name: str) -> str:
     """Return the name of a step, such as "cells 2: share keys", in the page's language."""
     words = (part.rpartition(" ") for part in name.split(": "))
     return ": ".join(
-        f"{_step(first)} {last}" if last.isdigit() else _step(f"{first}{space}{last}")
+        f"{gettext_among(_STEPS, first)} {last}"
+        if last.isdigit()
+        else gettext_among(_STEPS, f"{first}{space}{last}")
         for first, space, last in words
     )
-
-
-def _step(name: str) -> str:
-    return _(name) if name in _STEPS else name
 
 
 def name(record: PhaseRecord) -> str:

@@ -14,7 +14,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.dashboard.languages import gettext as _
-from earshot_server.dashboard.languages import noted
+from earshot_server.dashboard.languages import gettext_among, noted
 from earshot_server.dashboard.refusals import short
 from earshot_server.dashboard.wording import counted, whole
 from earshot_server.phases import sitting
@@ -22,47 +22,27 @@ from earshot_server.phases.forecast import Refusal, expected, outlook
 
 _LARGEST_CROWD = 10**8
 """Largest crowd that is advised."""
-_MANY = {
-    "environment": (
-        noted("the one environment"),
-        noted("all %(number)s environments"),
-        noted("up to %(clear)s of %(number)s environments"),
-    ),
-    "label": (
-        noted("the one label"),
-        noted("all %(number)s labels"),
-        noted("up to %(clear)s of %(number)s labels"),
-    ),
-    "sample": (
-        noted("the one sample"),
+_FINDINGS = frozenset(
+    (
+        *(noted("the one environment"), noted("the one label"), noted("the one sample")),
+        *(noted("all %(number)s environments"), noted("all %(number)s labels")),
         noted("all %(number)s samples"),
+        noted("up to %(clear)s of %(number)s environments"),
+        noted("up to %(clear)s of %(number)s labels"),
         noted("up to %(clear)s of %(number)s samples"),
-    ),
-}
-"""How many places can be found, by what a place is called: the only one, all, or some."""
-_CAN = {
-    "name": (
-        noted("%(crowd)s can name %(many)s here"),
+        *(noted("%(crowd)s can name %(many)s here"), noted("%(crowd)s can learn %(many)s here")),
+        *(noted("%(crowd)s can label %(many)s here"), noted("%(crowd)s can count %(many)s here")),
         noted("%(crowd)s can hardly name anything here; %(advice)s"),
-        noted("%(crowd)s cannot name anything here; %(advice)s"),
-    ),
-    "learn": (
-        noted("%(crowd)s can learn %(many)s here"),
         noted("%(crowd)s can hardly learn anything here; %(advice)s"),
-        noted("%(crowd)s cannot learn anything here; %(advice)s"),
-    ),
-    "label": (
-        noted("%(crowd)s can label %(many)s here"),
         noted("%(crowd)s can hardly label anything here; %(advice)s"),
-        noted("%(crowd)s cannot label anything here; %(advice)s"),
-    ),
-    "count": (
-        noted("%(crowd)s can count %(many)s here"),
         noted("%(crowd)s can hardly count anything here; %(advice)s"),
+        noted("%(crowd)s cannot name anything here; %(advice)s"),
+        noted("%(crowd)s cannot learn anything here; %(advice)s"),
+        noted("%(crowd)s cannot label anything here; %(advice)s"),
         noted("%(crowd)s cannot count anything here; %(advice)s"),
-    ),
-}
-"""What a crowd can do, by what phones do with a place: it can, hardly or not."""
+    )
+)
+"""Texts with the words of `Expected`: what a place is called, and what phones do with it."""
 
 
 def verdict(parameters: Parameters, refusals: Iterable[Refusal] = ()) -> str:
@@ -87,19 +67,26 @@ def _sight(parameters: Parameters) -> str:
     crowd = counted(parameters.phones, "phone")
     if inputs is None or seen is None:
         return _("what %(crowd)s can find here is not known", crowd=crowd)
-    can, hardly, cannot = _CAN[inputs.verb]
     if seen.clear:
-        one, every, some = _MANY[inputs.place]
-        text = some if seen.clear < seen.environments else one if seen.environments == 1 else every
-        many = _(text, clear=seen.clear, number=whole(seen.environments))
-        return _(can, crowd=crowd, many=many)
+        text = f"all %(number)s {inputs.place}s"
+        if seen.clear < seen.environments:
+            text = f"up to %(clear)s of %(number)s {inputs.place}s"
+        elif seen.environments == 1:
+            text = f"the one {inputs.place}"
+        number = whole(seen.environments)
+        many = gettext_among(_FINDINGS, text, clear=seen.clear, number=number)
+        text = f"%(crowd)s can {inputs.verb} %(many)s here"
+        return gettext_among(_FINDINGS, text, crowd=crowd, many=many)
     most = round(parameters.phones * inputs.most * inputs.unit)
     never = inputs.hurdle.chance(part.mechanism.noise(parameters.phones), most) <= LEVEL
     larger = _crowd(parameters)
     advice = _("nor would a larger crowd")
     if larger:
         advice = _("about %(number)s would", number=whole(larger))
-    return _(cannot if never else hardly, crowd=crowd, advice=advice)
+    text = (
+        f"%(crowd)s {'cannot' if never else 'can hardly'} {inputs.verb} anything here; %(advice)s"
+    )
+    return gettext_among(_FINDINGS, text, crowd=crowd, advice=advice)
 
 
 def _deciding(parameters: Parameters) -> SecureSum:
