@@ -290,6 +290,18 @@ def test_steps_are_called_as_in_logs_on_an_english_page() -> None:
 
 
 @pytest.mark.usefixtures("german")
+def test_every_parameter_of_a_phase_has_a_german_name() -> None:
+    known = set(languages._texts("de").values())
+    records = (
+        *(made.published_learning(1, made.NOW), made.published_discovery(2, made.NOW)),
+        *(made.published_labelling(3, made.NOW), made.published_statistics(4, made.NOW)),
+    )
+    for record in records:
+        words = {words for words, _, _ in sentences.parameter_rows(record)}
+        assert words - known == set()
+
+
+@pytest.mark.usefixtures("german")
 @pytest.mark.parametrize(
     "parameters",
     [made.LEARNING, made.DISCOVERING, made.LABELLING, made.COUNTING],
@@ -315,5 +327,7 @@ def test_a_forecast_is_german_whatever_the_kind_of_phase(
 
 
 def test_words_of_a_kind_of_phase_from_outside_stay_english() -> None:
-    text = languages.gettext_among(frozenset(), "%(crowd)s can weigh %(many)s here", crowd=3, many=2)
+    text = languages.gettext_among(
+        frozenset(), "%(crowd)s can weigh %(many)s here", crowd=3, many=2
+    )
     assert text == "3 can weigh 2 here"

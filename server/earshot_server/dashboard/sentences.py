@@ -43,7 +43,7 @@ _KINDS = {
 }
 _STEPS = frozenset(
     (
-        *(noted("gathering"), noted("local centroids"), noted("cluster"), noted("select")),
+        *(noted("local centroids"), noted("cluster"), noted("select")),
         *(noted("centroid vote"), noted("label vote"), noted("cells"), noted("labels")),
         *(noted("votes"), noted("check"), noted("histogram")),
         *(noted("advertise keys"), noted("share keys"), noted("masked input"), noted("unmask")),
@@ -411,4 +411,5 @@ _PARAMETERS = {
     "delta": (noted("δ for which costs are stated"), "δ"),
     "labels": (noted("Labels"), "L"),
     "hierarchy": (noted("Choices that polls offer people"), ""),
+    "noise_crowd": (noted("Noise crowd"), ""),
 }
