@@ -133,6 +133,15 @@ def test_the_desk_is_german_for_a_german_browser(server: Server) -> None:
     assert SKIP["de"] in problem.text
 
 
+def test_a_verdict_is_german_for_a_german_browser(server: Server) -> None:
+    browser = OperatorsBrowser(server)
+    browser.sign_in()
+    form = browser.fields(browser.get("/start")) | {"phones": "2000", "epsilon": "2", "do": "look"}
+    said = re.search(r"<h1>([^<]*)</h1>", browser.post("/start", form, **GERMAN).text)
+    assert said
+    assert re.search(r"2\u202f000 Telefone können hier .* lernen", said[1])
+
+
 def test_the_api_is_english_for_a_german_browser(server: Server) -> None:
     asked = {"Authorization": f"Bearer {server.credentials.operator_token}"}
     client = server.app.test_client()
@@ -162,6 +171,47 @@ def test_tables_for_programs_are_english(path: str) -> None:
     german, plain = get(f"{path}?language=de", *records, cookie="de", **GERMAN), get(path, *records)
     assert plain.status_code == 200
     assert german.data == plain.data
+    assert "Content-Language" not in german.headers
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        (made.gathering(), ["Beigetreten: 64 von 200 Telefonen", "Statistikphase"]),
+        (made.running(), ["Geantwortet: 131 von 190 Telefonen", "Anteil, der ausfallen darf"]),
+        (
+            made.published_learning(1, made.NOW),
+            ["Karte von 8 Orten", "ohne Namen", "kann Rauschen sein: p = 0,"],
+        ),
+        (
+            made.published_discovery(2, made.NOW),
+            ["Karte: 7 Prototypen und 8 Zellen", ">unbekannt<", "eines Winkels von"],
+        ),
+        (
+            made.published_labelling(3, made.NOW),
+            ["keine Antwort (8 stimmen zu; nötig sind 40)", "Eine Aufnahme kostet hier mehr"],
+        ),
+        (made.published_statistics(4, made.NOW), ["gezählte Kontakte", "zählten ihre Kontakte"]),
+        (made.too_few(), ["Diese Phase endete ohne Ergebnis", "lassen Sie mehr Ausfall zu"]),
+        (made.stopped(), ["Diese Phase wurde abgebrochen"]),
+        (
+            msgspec.structs.replace(made.running(), refusals={Rule.PROOFS.value: 3}),
+            ["3 Telefone lehnen diese Phase ab: Stimmzettel müssen bewiesen werden", "nötig ist"],
+        ),
+    ],
+    ids=lambda shown: shown.parameters.kind if isinstance(shown, PhaseRecord) else "",
+)
+def test_a_phase_s_page_says_in_german_what_modules_say(
+    record: PhaseRecord, words: list[str]
+) -> None:
+    text = get(f"/phases/{record.phase.hex()}", record, **GERMAN).text
+    assert [each for each in words if each not in text] == []
+
+
+def test_totals_and_changes_are_german() -> None:
+    records = made.some_months()
+    assert "Lernphasen" in get("/", *records, **GERMAN).text
+    assert "nicht stärker verändert als das Rauschen" in get("/statistics", *records, **GERMAN).text
 
 
 # ------------------------------------------------------------------------------------ the texts
