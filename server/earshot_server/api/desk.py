@@ -36,7 +36,7 @@ from earshot_server.api.browsers import (
 from earshot_server.api.forms import Filled
 from earshot_server.api.orders import Orders
 from earshot_server.api.problems import ForgedRequestError, OperatorError
-from earshot_server.dashboard import languages, prospects, rendering, wall
+from earshot_server.dashboard import language_choice, prospects, rendering, wall
 from earshot_server.dashboard.languages import LazyText, gettext, noted
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.origins import page_at
@@ -81,7 +81,7 @@ class OperatorDesk:
     def blueprint(self) -> Blueprint:
         """Return the pages, to be registered beside the dashboard's."""
         desk = Blueprint("desk", __name__)
-        desk.before_request(languages.choose)
+        desk.before_request(language_choice.choose)
         desk.after_request(rendering.secure)
         desk.before_request(self._authenticate)
         desk.get("/sign-in")(self.sign_in)

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from earshot_server.dashboard.histograms import CONFIDENCE, Histogram
-from earshot_server.dashboard.wording import counted, listed
+from earshot_server.dashboard.languages import gettext as _
+from earshot_server.dashboard.languages import ngettext
+from earshot_server.dashboard.wording import listed, whole
 
 PER_PHONES = 100
 """Counts are compared per this many phones, as a different number of phones stays in each phase."""
@@ -71,22 +73,26 @@ class Comparison:
         rose = [each.label for each in clear if each.difference > 0]
         fell = [each.label for each in clear if each.difference < 0]
         still = len(self.changes) - len(clear)
-        parts = [
-            f"{listed(labels)} {what}"
-            for labels, what in (
-                (rose, "rose"),
-                (fell, "fell"),
-                (self.appeared, "counted for the first time"),
-                (self.vanished, "no longer counted"),
-            )
-            if labels
-        ]
-        if still:
+        parts = []
+        if rose:
+            parts.append(_("%(labels)s rose", labels=listed(rose)))
+        if fell:
+            parts.append(_("%(labels)s fell", labels=listed(fell)))
+        if self.appeared:
+            parts.append(_("%(labels)s counted for the first time", labels=listed(self.appeared)))
+        if self.vanished:
+            parts.append(_("%(labels)s no longer counted", labels=listed(self.vanished)))
+        if still and clear:
             parts.append(
-                f"{counted(still, 'label')} changed by no more than the noise"
-                if clear
-                else "no label changed by more than the noise"
+                ngettext(
+                    "%(number)s label changed by no more than the noise",
+                    "%(number)s labels changed by no more than the noise",
+                    still,
+                    number=whole(still),
+                )
             )
+        elif still:
+            parts.append(_("no label changed by more than the noise"))
         return "; ".join(parts)
 
 

@@ -29,12 +29,13 @@ from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.significance import LEVEL, count_p_values
+from earshot_server.dashboard.languages import noted
 from earshot_server.dashboard.wording import window
 from earshot_server.records import PhaseRecord
 
 CONFIDENCE = 1 - LEVEL
 """Probability that an interval contains the true number."""
-VOTES, LENGTHS, CONTACTS = "votes", "lengths", "contacts"
+VOTES, LENGTHS, CONTACTS = noted("votes"), noted("lengths"), noted("contacts")
 """Kinds of numbers in a histogram."""
 
 

@@ -1,54 +1,33 @@
-"""Languages of the dashboard: which one a page is in, and its texts in that language.
+"""Texts of the dashboard in other languages.
 
 Texts in the code are English; `texts/<language>.json` has each of them in another language, under
-the English text. What is not a page of the dashboard is English: commands, logs and the API.
+the English text. What is not a page of the dashboard is English: commands, reports, logs and the
+API. Simulations use these texts without a web server, so nothing here imports one.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-
-from flask import Response, g, has_request_context, request
 
 ENGLISH = "en"
 LANGUAGES = {ENGLISH: "English", "de": "Deutsch"}
 """Languages of the dashboard, each with its own name for itself."""
-COOKIE = "earshot-language"
-FIELD = "language"
-"""Parameter of a page's address that chooses a language and keeps the choice in the browser."""
-_KEPT_SECONDS = 365 * 86_400
+
+_of_page: Callable[[], str] | None = None
 
 
-def choose() -> None:
-    """Choose the language of the present request: as asked, as kept, or as the browser prefers."""
-    for wanted in (request.args.get(FIELD), request.cookies.get(COOKIE)):
-        if wanted in LANGUAGES:
-            g.language = wanted
-            return
-    g.language = request.accept_languages.best_match(LANGUAGES, ENGLISH)
-
-
-def keep(response: Response) -> Response:
-    """State the page's language in its header fields, and keep a choice in the browser."""
-    response.headers["Content-Language"] = language()
-    response.vary.update(("Accept-Language", "Cookie"))
-    if request.args.get(FIELD) == language():
-        response.set_cookie(
-            COOKIE,
-            language(),
-            max_age=_KEPT_SECONDS,
-            secure=request.is_secure,
-            httponly=True,
-            samesite="Strict",
-        )
-    return response
+def ask(source: Callable[[], str]) -> None:
+    """Ask `source` from now on for the language of the page that is being made."""
+    global _of_page  # noqa: PLW0603 - nothing here may import the web server, which knows it
+    _of_page = source
 
 
 def language() -> str:
     """Return the language of the page that is being made; English outside of one."""
-    return g.get("language", ENGLISH) if has_request_context() else ENGLISH
+    return ENGLISH if _of_page is None else _of_page()
 
 
 def gettext(text: str, /, **values: object) -> str:
@@ -71,6 +50,17 @@ def ngettext(one: str, many: str, number: float, /, **values: object) -> str:
         values: Values for the text, the number as it is shown among them.
     """
     return gettext(one if number == 1 else many, **values)
+
+
+def gettext_among(known: frozenset[str], text: str, /, **values: object) -> str:
+    """Return a text with words from elsewhere in the page's language, and unknown ones in English.
+
+    Args:
+        known: English texts that are translated, each `noted`.
+        text: The English text. A kind of phase that is added from outside brings others.
+        values: Values for the text.
+    """
+    return gettext(text, **values) if text in known else text % values
 
 
 def noted(text: str) -> str:
@@ -107,5 +97,5 @@ def _texts(language: str) -> dict[str, str]:
     if language == ENGLISH:
         return {}
     file = Path(__file__).with_name("texts") / f"{language}.json"
-    texts: dict[str, str] = json.loads(file.read_text("utf-8"))
+    texts: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
     return texts

@@ -17,6 +17,8 @@ from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
 from earshot_protocol.wire import Ending
 from earshot_server.dashboard import prototypes
+from earshot_server.dashboard.languages import gettext as _
+from earshot_server.dashboard.languages import ngettext, noted
 from earshot_server.dashboard.wording import (
     UNNAMED,
     chance,
@@ -47,7 +49,7 @@ class Words:
     achievement: Callable[[Any], str]
     lines: Callable[[Any], list[str]]
     figure: Callable[[Any], tuple[str, int] | None]
-    nothing_found: str = (
+    nothing_found: str = noted(
         "Enough phones answered, but no result could be computed from what they published. More "
         "phones or a larger budget reduce the noise."
     )
@@ -71,23 +73,46 @@ def nothing_clear(outcome: Ending) -> str:
     """Return a sentence if nothing published is clear of the noise; empty otherwise."""
     said = ""
     if isinstance(outcome, Statistics) and not any(outcome.clear):
-        said = "no count means anything"
+        said = _("no count means anything")
     elif isinstance(outcome, Labelled) and not outcome.named:
-        said = f"none of {counted(len(outcome.labels), 'sample')} has a label"
+        said = ngettext(
+            "none of %(number)s sample has a label",
+            "none of %(number)s samples has a label",
+            len(outcome.labels),
+            number=whole(len(outcome.labels)),
+        )
     elif isinstance(outcome, Discovered):
         if not outcome.named and not prototypes.nameless(outcome):
-            said = f"none of {counted(len(outcome.label_names), 'label')} names anything"
+            said = ngettext(
+                "none of %(number)s label names anything",
+                "none of %(number)s labels names anything",
+                len(outcome.label_names),
+                number=whole(len(outcome.label_names)),
+            )
     elif isinstance(outcome, NamedCentroids) and not any(outcome.names):
-        said = f"none of {counted(len(outcome.names), 'place')} has a name"
-    return said and f"nothing stands clear of the noise: {said}; a larger crowd would show more"
+        said = ngettext(
+            "none of %(number)s place has a name",
+            "none of %(number)s places has a name",
+            len(outcome.names),
+            number=whole(len(outcome.names)),
+        )
+    if not said:
+        return ""
+    return _(
+        "nothing stands clear of the noise: %(said)s; a larger crowd would show more", said=said
+    )
 
 
 def _named(result: Result) -> str:
     environments = counted(result.centroids.rows, "environment")
     named = sum(name is not None for name in result.names)
     if named == result.centroids.rows:
-        return f"stayed: they found and named {environments}"
-    return f"stayed: they found {environments} and named {whole(named)}"
+        return _("stayed: they found and named %(environments)s", environments=environments)
+    return _(
+        "stayed: they found %(environments)s and named %(named)s",
+        environments=environments,
+        named=whole(named),
+    )
 
 
 def why_unnamed(result: Result, row: int) -> str:
@@ -105,7 +130,8 @@ def why_unnamed(result: Result, row: int) -> str:
         return ""
     said = doubt(result.name_p_values[row])
     cast = votes(result.label_votes[row][leading])
-    return f"{cast} votes for {result.label_names[leading]}, {said}"
+    label = result.label_names[leading]
+    return _("%(votes)s votes for %(label)s, %(doubt)s", votes=cast, label=label, doubt=said)
 
 
 def centroid_doubt(result: Result, row: int) -> str:
@@ -114,17 +140,22 @@ def centroid_doubt(result: Result, row: int) -> str:
 
 
 def _environments(result: Result) -> list[str]:
+    rows = enumerate(zip(result.names, result.centroid_votes, strict=True))
     return [
-        f"environment {row + 1}: {_remarked(name or UNNAMED, why_unnamed(result, row))}, "
-        + _remarked(f"{kept} votes", centroid_doubt(result, row))
-        for row, (name, kept) in enumerate(zip(result.names, result.centroid_votes, strict=True))
+        _(
+            "environment %(number)s: %(name)s, %(votes)s",
+            number=row + 1,
+            name=_remarked(name or _(UNNAMED), why_unnamed(result, row)),
+            votes=_remarked(_("%(number)s votes", number=kept), centroid_doubt(result, row)),
+        )
+        for row, (name, kept) in rows
     ]
 
 
 def _contacts(published: Statistics) -> list[str]:
     counts = zip(published.label_names, published.contacts, published.p_values, strict=True)
     days = window(published.since, published.until)
-    title = [f"contacts of {days} (UTC)"] if days else []
+    title = [_("contacts of %(days)s (UTC)", days=days)] if days else []
     lines = [f"{name}: {_remarked(str(count), doubt(p_value))}" for name, count, p_value in counts]
     return [*title, *lines]
 
@@ -136,21 +167,47 @@ def _remarked(said: str, remark: str) -> str:
 def _found(result: Result) -> str:
     named = sum(name is not None for name in result.names)
     found = counted(result.centroids.rows, "environment")
-    return found if named == result.centroids.rows else f"{found}, {whole(named)} of them named"
+    if named == result.centroids.rows:
+        return found
+    return _("%(environments)s, %(named)s of them named", environments=found, named=whole(named))
 
 
 def _discovered(found: Discovered) -> str:
-    labels = counted(len(found.label_names), "label")
     without = len(prototypes.nameless(found))
-    heard = f", and {counted(without, 'kind')} of place that nobody named" if without else ""
-    return f"{whole(found.named)} of {labels} clear of the noise{heard}"
+    said = ngettext(
+        "%(named)s of %(number)s label clear of the noise",
+        "%(named)s of %(number)s labels clear of the noise",
+        len(found.label_names),
+        named=whole(found.named),
+        number=whole(len(found.label_names)),
+    )
+    heard = ngettext(
+        "%(said)s, and %(number)s kind of place that nobody named",
+        "%(said)s, and %(number)s kinds of place that nobody named",
+        without,
+        said=said,
+        number=whole(without),
+    )
+    return heard if without else said
 
 
 def _achieved(found: Discovered) -> str:
-    labels = counted(len(found.label_names), "label")
     without = len(prototypes.nameless(found))
-    heard = f", and found {counted(without, 'kind')} of place that nobody named" if without else ""
-    return f"stayed: they gave {whole(found.named)} of {labels} a clear prototype{heard}"
+    said = ngettext(
+        "stayed: they gave %(named)s of %(number)s label a clear prototype",
+        "stayed: they gave %(named)s of %(number)s labels a clear prototype",
+        len(found.label_names),
+        named=whole(found.named),
+        number=whole(len(found.label_names)),
+    )
+    heard = ngettext(
+        "%(said)s, and found %(number)s kind of place that nobody named",
+        "%(said)s, and found %(number)s kinds of place that nobody named",
+        without,
+        said=said,
+        number=whole(without),
+    )
+    return heard if without else said
 
 
 def _prototypes(found: Discovered) -> list[str]:
@@ -158,58 +215,96 @@ def _prototypes(found: Discovered) -> list[str]:
     for row in rows:
         if not row.clear:
             continue
-        many = "cell" if len(row.cells) == 1 else "cells"
-        where = f", {many} {row.numbers}" if row.cells else ""
-        choice = f", a choice of {row.label}" if row.choice else ""
-        lines.append(f"{row.name}{choice}: length {votes(row.length)}{where}")
+        named = _("%(name)s, a choice of %(label)s", name=row.name, label=row.label)
+        line = _(
+            "%(name)s: length %(length)s",
+            name=named if row.choice else row.name,
+            length=votes(row.length),
+        )
+        where = ngettext(
+            "%(line)s, cell %(cells)s",
+            "%(line)s, cells %(cells)s",
+            len(row.cells),
+            line=line,
+            cells=row.numbers,
+        )
+        lines.append(where if row.cells else line)
     lines += [
-        f"{row.name}: not clear of the noise (p = {chance(row.p_value)}), so it names nothing"
+        _(
+            "%(name)s: not clear of the noise (p = %(chance)s), so it names nothing",
+            name=row.name,
+            chance=chance(row.p_value),
+        )
         for row in rows
         if not row.clear
     ]
-    lines += [
-        f"cell c{cell.number}: a kind of place that nobody named, heard by about "
-        f"{counted(round(cell.length), 'phone')} or more"
-        for cell in prototypes.without_name(prototypes.cells(found))
-    ]
+    for cell in prototypes.without_name(prototypes.cells(found)):
+        phones = round(cell.length)
+        lines.append(
+            ngettext(
+                "cell c%(cell)s: a kind of place that nobody named, heard by about %(number)s "
+                "phone or more",
+                "cell c%(cell)s: a kind of place that nobody named, heard by about %(number)s "
+                "phones or more",
+                phones,
+                cell=cell.number,
+                number=whole(phones),
+            )
+        )
     return [*lines, prototypes.reach(found)]
 
 
 def _answered(labelled: Labelled) -> str:
-    samples = counted(labelled.centroids.rows, "sample")
-    answers = f"{whole(labelled.answered)} of {samples} labelled"
+    answers = ngettext(
+        "%(answered)s of %(number)s sample labelled",
+        "%(answered)s of %(number)s samples labelled",
+        labelled.centroids.rows,
+        answered=whole(labelled.answered),
+        number=whole(labelled.centroids.rows),
+    )
     doubtful = labelled.answered - labelled.named
-    return f"{answers}; {whole(doubtful)} of the labels may be noise" if doubtful else answers
+    if not doubtful:
+        return answers
+    return _(
+        "%(answers)s; %(number)s of the labels may be noise",
+        answers=answers,
+        number=whole(doubtful),
+    )
 
 
 def _answers(labelled: Labelled) -> list[str]:
-    return [f"sample {row + 1}: {answer_of(labelled, row)}" for row in range(len(labelled.labels))]
+    return [
+        _("sample %(number)s: %(answer)s", number=row + 1, answer=answer_of(labelled, row))
+        for row in range(len(labelled.labels))
+    ]
 
 
 def answer_of(labelled: Labelled, row: int) -> str:
     """Return the outcome of a sample: its label and how many phones agree, or why it has none."""
-    agreed = f"{whole(labelled.agreement[row])} agree"
+    agreed = _("%(number)s agree", number=whole(labelled.agreement[row]))
     label = labelled.labels[row]
     if label < 0:
-        return f"no answer ({agreed}; {real(labelled.threshold)} are needed)"
+        needed = real(labelled.threshold)
+        return _("no answer (%(agreed)s; %(needed)s are needed)", agreed=agreed, needed=needed)
     remark = doubt(labelled.name_p_values[row])
     return _remarked(labelled.label_names[label], f"{agreed}; {remark}" if remark else agreed)
 
 
 def _counted(published: Statistics) -> str:
     days = window(published.since, published.until)
-    contacts = f"{whole(max(0, sum(published.contacts)))} contacts"
+    contacts = _("%(number)s contacts", number=whole(max(0, sum(published.contacts))))
     return f"{contacts}, {days}" if days else contacts
 
 
 def _contacts_figure(published: Statistics) -> tuple[str, int]:
     days = window(published.since, published.until)
-    return f"contacts counted, {days}" if days else "contacts counted", sum(published.contacts)
+    words = _("contacts counted")
+    return f"{words}, {days}" if days else words, sum(published.contacts)
 
 
 _PLAIN = Words(
-    short=lambda outcome: "published",
-    achievement=lambda outcome: "stayed to the end",
+    short=lambda outcome: _("published"),
+    achievement=lambda outcome: _("stayed to the end"),
     lines=lambda outcome: [f"{name}: {value}" for name, value in plain_rows(outcome)],
     figure=lambda outcome: None,
 )
@@ -218,8 +313,8 @@ _WORDS: dict[type[Parameters], Words] = {
         short=_found,
         achievement=_named,
         lines=_environments,
-        figure=lambda result: ("environments found", result.centroids.rows),
-        nothing_found=(
+        figure=lambda result: (_("environments found"), result.centroids.rows),
+        nothing_found=noted(
             "Enough phones answered, but what they published forms no groups. More phones, a "
             "larger budget for the clustering (--budget clustering=…) or fewer --local-centroids "
             "make groups clear of the noise."
@@ -229,17 +324,19 @@ _WORDS: dict[type[Parameters], Words] = {
         short=_discovered,
         achievement=_achieved,
         lines=_prototypes,
-        figure=lambda found: ("labels clear of the noise", found.named),
+        figure=lambda found: (_("labels clear of the noise"), found.named),
     ),
     LabellingParameters: Words(
         short=_answered,
-        achievement=lambda labelled: f"stayed and voted: {_answered(labelled)}",
+        achievement=lambda labelled: _(
+            "stayed and voted: %(answers)s", answers=_answered(labelled)
+        ),
         lines=_answers,
-        figure=lambda labelled: ("samples labelled", labelled.answered),
+        figure=lambda labelled: (_("samples labelled"), labelled.answered),
     ),
     StatisticsParameters: Words(
         short=_counted,
-        achievement=lambda published: "stayed and counted their contacts",
+        achievement=lambda published: _("stayed and counted their contacts"),
         lines=_contacts,
         figure=_contacts_figure,
     ),

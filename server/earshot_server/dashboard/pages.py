@@ -18,7 +18,7 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_server.dashboard import (
     changes,
     histograms,
-    languages,
+    language_choice,
     outcomes,
     prototypes,
     rendering,
@@ -62,7 +62,7 @@ def blueprint(
         helper: URL of the helper; empty without one.
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
-    pages.before_request(languages.choose)
+    pages.before_request(language_choice.choose)
     pages.after_request(secure)
     pages.record(_printable)
     _add_downloads(pages, archive)

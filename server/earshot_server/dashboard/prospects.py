@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 import msgspec
 
@@ -20,8 +19,11 @@ from earshot_protocol.privacy.sum_noise import OPERATORS
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.parameters import USUAL_REPORTS
+from earshot_server.dashboard.languages import gettext as _
+from earshot_server.dashboard.languages import gettext_among, ngettext, noted
+from earshot_server.dashboard.sentences import kind_of_phase, step
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
-from earshot_server.dashboard.wording import byte_size, counted, duration, listed, real
+from earshot_server.dashboard.wording import byte_size, duration, instant, listed, real, whole
 from earshot_server.phases.expected import Expected
 from earshot_server.phases.forecast import (
     Forecast,
@@ -34,6 +36,33 @@ from earshot_server.records import GATHERING, CohortRecord, PhaseRecord
 
 _UNLIKELY = 0.2
 """Largest probability that is described as unlikely."""
+_EXPECTED = frozenset(
+    (
+        *(noted("honest votes"), noted("honest phones"), noted("honest phones that agree")),
+        noted("if every phone casts all of its own"),
+        noted("if all that a phone labelled has one label and sounds the same"),
+        noted("if each hears one thing, in one cell"),
+        noted("if every phone knows every sample and all give the same answers"),
+        *(noted("stand clear of the noise"), noted("give it a prototype"), noted("move one")),
+        noted("make an answer that stands clear of the noise"),
+        *(noted("get a prototype"), noted("be moved to where sound is")),
+        noted("get such an answer"),
+        noted("for each of %(number)s environment"),
+        noted("for each of %(number)s environments"),
+        *(noted("for each of %(number)s label"), noted("for each of %(number)s labels")),
+        *(noted("for each of %(number)s cell"), noted("for each of %(number)s cells")),
+        *(noted("for each of %(number)s sample"), noted("for each of %(number)s samples")),
+    )
+)
+"""Words with which each kind of phase describes its `Expected` inputs."""
+_VACUOUS = {
+    Unit.RECORDING: noted(
+        "  per recording, that promises nothing: a promise begins well below ε = %(epsilon)s"
+    ),
+    Unit.PHONE: noted(
+        "  per phone, that promises nothing: a promise begins well below ε = %(epsilon)s"
+    ),
+}
 
 
 def enrolled(asked: StartPhase, cohorts: Iterable[CohortRecord]) -> tuple[int, int]:
@@ -82,21 +111,34 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
     """
     now = time.time() if now is None else now
     return [
-        f"{asked.parameters.kind} phase of {seen.phones} phones; {seen.honest_survivors} of them "
-        "are assumed to stay and be honest (--dropout, --corrupted)",
-        f"{'each phone spends':<24}  {'per recording':<28}  per phone (zero-out: its part against "
-        "zeros)",
+        _(
+            "%(kind)s of %(phones)s phones; %(honest)s of them are assumed to stay and be honest "
+            "(--dropout, --corrupted)",
+            kind=kind_of_phase(asked.parameters),
+            phones=seen.phones,
+            honest=seen.honest_survivors,
+        ),
+        f"{_('each phone spends'):<24}  {_('per recording'):<28}  "
+        + _("per phone (zero-out: its part against zeros)"),
         *_spending(seen),
         *_weights(asked.parameters),
         *_places(asked.parameters),
         *prototype_lines(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
         *_operators(asked),
-        f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
-        f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
-        f"({duration(seen.earliest_seconds)}; all phones join now and none drops out), at the "
-        f"latest {_moment(now + seen.latest_seconds)} ({duration(seen.latest_seconds)}"
-        f"{_away(seen)})",
+        _(
+            "each phone sends %(bytes)s in %(steps)s steps",
+            bytes=byte_size(seen.bytes_up),
+            steps=seen.steps,
+        ),
+        _(
+            "ends at the earliest %(earliest)s (%(least)s; all phones join now and none drops "
+            "out), at the latest %(latest)s (%(most)s)",
+            earliest=instant(now + seen.earliest_seconds),
+            least=duration(seen.earliest_seconds),
+            latest=instant(now + seen.latest_seconds),
+            most=_longest(seen),
+        ),
         *_refusals(asked.parameters, seen),
     ]
 
@@ -104,20 +146,25 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
 def _spending(seen: Forecast) -> list[str]:
     costs: dict[str, dict[str, tuple[float, float]]] = {}
     for release in seen.privacy:
-        costs.setdefault(release.step, {})[release.unit.value] = (release.epsilon, release.delta)
-    costs["together"] = {unit: (cost.epsilon, cost.delta) for unit, cost in seen.together.items()}
+        name = step(release.step)
+        costs.setdefault(name, {})[release.unit.value] = (release.epsilon, release.delta)
+    costs[_("together")] = {
+        unit: (cost.epsilon, cost.delta) for unit, cost in seen.together.items()
+    }
     rows = [
-        f"  {step:<22}  "
+        f"  {name:<22}  "
         + "  ".join(
             f"ε = {real(by_unit[unit.value][0]):<9} δ = {real(by_unit[unit.value][1]):<11}"
             for unit in LEDGER_UNITS
         ).rstrip()
-        for step, by_unit in costs.items()
+        for name, by_unit in costs.items()
     ]
     replaced = seen.together[Unit.REPLACED_PHONE]
-    beside = (
-        f"  a phone replaced by another: ε = {real(replaced.epsilon)}, "
-        f"δ = {real(replaced.delta)}, which counts towards no budget"
+    beside = _(
+        "  a phone replaced by another: ε = %(epsilon)s, δ = %(delta)s, which counts towards no "
+        "budget",
+        epsilon=real(replaced.epsilon),
+        delta=real(replaced.delta),
     )
     dearer = dearer_recording(seen.together)
     return [
@@ -125,8 +172,7 @@ def _spending(seen: Forecast) -> list[str]:
         *([f"  {dearer}"] if dearer else []),
         beside,
         *(
-            f"  per {unit}, that promises nothing: a promise begins well below "
-            f"ε = {VACUOUS_EPSILON:g}"
+            _(_VACUOUS[unit], epsilon=f"{VACUOUS_EPSILON:g}")
             for unit in LEDGER_UNITS
             if is_vacuous(seen.together[unit])
         ),
@@ -140,11 +186,17 @@ def _weights(parameters: Parameters) -> list[str]:
     most = max(parameters.weights)
     if most == 1:
         return [
-            "  a phone whose own budget does not cover that adds only noise, which is not visible"
+            _(
+                "  a phone whose own budget does not cover that adds only noise, which is not "
+                "visible"
+            )
         ]
     return [
-        f"  that is for a phone that casts {most} votes; one whose own budget does not cover it "
-        "casts fewer, or adds only noise, which is not visible"
+        _(
+            "  that is for a phone that casts %(votes)s votes; one whose own budget does not cover "
+            "it casts fewer, or adds only noise, which is not visible",
+            votes=most,
+        )
     ]
 
 
@@ -154,17 +206,19 @@ def _places(parameters: Parameters) -> list[str]:
         return []
     places = parameters.places
     if places is None:
-        return ["only contacts with a label of their own count (--places-of)"]
-    named = sum(label != UNNAMED for label in places.labels)
-    near = (
-        ""
-        if places.radius is None
-        else f", where that lies within {real(places.radius)} (1 − cosine)"
-    )
+        return [_("only contacts with a label of their own count (--places-of)")]
+    near = ""
+    if places.radius is not None:
+        near = _(", where that lies within %(radius)s (1 − cosine)", radius=real(places.radius))
     return [
-        f"contacts without a label of their own count by the nearest of {len(places.labels)} "
-        f"places, of which {named} have a name{near}; phones without the encoder "
-        f"{places.encoder} refuse"
+        _(
+            "contacts without a label of their own count by the nearest of %(places)s places, of "
+            "which %(named)s have a name%(near)s; phones without the encoder %(encoder)s refuse",
+            places=len(places.labels),
+            named=sum(label != UNNAMED for label in places.labels),
+            near=near,
+            encoder=places.encoder,
+        )
     ]
 
 
@@ -175,47 +229,79 @@ def prototype_lines(parameters: Parameters) -> list[str]:
     labels, rows, kinds = len(parameters.labels), parameters.rows, parameters.kinds
     if (rows, kinds) == (labels, 1):
         return []
-    whole = msgspec.structs.replace(parameters, rows=labels, kinds=1)
-    sent, less = (byte_size(last_forecast(each).bytes_up) for each in (parameters, whole))
+    plain = msgspec.structs.replace(parameters, rows=labels, kinds=1)
+    sent, less = (byte_size(last_forecast(each).bytes_up) for each in (parameters, plain))
     finer = (
-        f"{rows - labels} choices of polls get their own prototypes, in addition to {labels} "
-        "labels (--finer)",
-        "  a phone's vector is shared between both, so the length of a label falls by up to √2",
+        _(
+            "%(choices)s choices of polls get their own prototypes, in addition to %(labels)s "
+            "labels (--finer)",
+            choices=rows - labels,
+            labels=labels,
+        ),
+        _("  a phone's vector is shared between both, so the length of a label falls by up to √2"),
     )
     split = (
-        f"a label gets up to {kinds} prototypes, one for each kind of sound that it covers "
-        "(--kinds)",
-        "  its length is shared between them, so a label of several kinds needs more phones to be "
-        "clear",
+        _(
+            "a label gets up to %(kinds)s prototypes, one for each kind of sound that it covers "
+            "(--kinds)",
+            kinds=kinds,
+        ),
+        _(
+            "  its length is shared between them, so a label of several kinds needs more phones to "
+            "be clear"
+        ),
     )
     return [
         *(finer if rows > labels else ()),
         *(split if kinds > 1 else ()),
-        f"  the sum of labels has {rows * kinds} × {parameters.dimensions} numbers, not {labels} × "
-        f"{parameters.dimensions}, and each phone sends {sent} for it, not {less}",
+        _(
+            "  the sum of labels has %(rows)s × %(dimensions)s numbers, not %(labels)s × "
+            "%(dimensions)s, and each phone sends %(sent)s for it, not %(less)s",
+            rows=rows * kinds,
+            dimensions=parameters.dimensions,
+            labels=labels,
+            sent=sent,
+            less=less,
+        ),
     ]
 
 
 def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
-    by = (
-        "a sum by two operators, one message a phone"
-        if each.neighbours is None
-        else f"a secure sum with k = {each.neighbours} neighbours and threshold "
-        f"t = {each.threshold}"
-    )
+    by = _("a sum by two operators, one message a phone")
+    if each.neighbours is not None:
+        by = _(
+            "a secure sum with k = %(neighbours)s neighbours and threshold t = %(threshold)s",
+            neighbours=each.neighbours,
+            threshold=each.threshold,
+        )
     said = [
-        f"{each.part}: {by}; {byte_size(each.bytes_up)} up per phone",
-        f"  noise on each number: standard deviation {real(each.deviation)}, within "
-        f"±{real(each.radius)} in 95 of 100 cases",
+        _(
+            "%(part)s: %(by)s; %(bytes)s up per phone",
+            part=step(each.part),
+            by=by,
+            bytes=byte_size(each.bytes_up),
+        ),
+        _(
+            "  noise on each number: standard deviation %(deviation)s, within ±%(radius)s in 95 of "
+            "100 cases",
+            deviation=real(each.deviation),
+            radius=real(each.radius),
+        ),
     ]
     inputs = expected(parameters, each.part)
     return said + (_outlook(inputs, each.outlook) if inputs and each.outlook else [])
 
 
-def _away(seen: Forecast) -> str:
-    """Describe the latest end if the helper answers; empty without a helper."""
-    usual = duration(seen.latest_seconds - seen.helper_seconds)
-    return f"; {usual} if the helper answers immediately" if seen.helper_seconds else ""
+def _longest(seen: Forecast) -> str:
+    """Return the longest time to the end; with a helper, also the longest if it answers."""
+    longest = duration(seen.latest_seconds)
+    if not seen.helper_seconds:
+        return longest
+    return _(
+        "%(longest)s; %(usual)s if the helper answers immediately",
+        longest=longest,
+        usual=duration(seen.latest_seconds - seen.helper_seconds),
+    )
 
 
 def _operators(asked: StartPhase) -> list[str]:
@@ -224,13 +310,17 @@ def _operators(asked: StartPhase) -> list[str]:
     if not parameters.summation.by_operators:
         return []
     said = [
-        "phones take part whose app names both operators (earshot phone --leader-key, "
-        "--helper-key); all others refuse: unknown_helper"
+        _(
+            "phones take part whose app names both operators (earshot phone --leader-key, "
+            "--helper-key); all others refuse: unknown_helper"
+        )
     ]
     if parameters.summation is SummationName.TWO_OPERATORS_PROVED:
         said.append(
-            "  their apps also need the package that proves ballots (the extra [proofs]); "
-            "without it, phones refuse: proofs"
+            _(
+                "  their apps also need the package that proves ballots (the extra [proofs]); "
+                "without it, phones refuse: proofs"
+            )
         )
     return [*said, *few_reports(asked)]
 
@@ -242,9 +332,13 @@ def few_reports(asked: StartPhase) -> list[str]:
     if not parameters.summation.by_operators or fewest >= USUAL_REPORTS:
         return []
     return [
-        f"this phase may have sums of {fewest} reports, and a helper takes {USUAL_REPORTS} or more "
-        "unless its operator allows fewer, with earshot helper allow KEY --least-reports "
-        f"{fewest}"
+        _(
+            "this phase may have sums of %(fewest)s reports, and a helper takes %(usual)s or more "
+            "unless its operator allows fewer, with earshot helper allow KEY --least-reports "
+            "%(fewest)s",
+            fewest=fewest,
+            usual=USUAL_REPORTS,
+        )
     ]
 
 
@@ -257,13 +351,16 @@ def proposed_summation(masked: Parameters, split: Parameters) -> str:
     """
     both, masks = _multipliers(split), _multipliers(masked)
     one = [each / math.sqrt(OPERATORS) for each in both]
-    visits = len(BELL.rounds)
-    return (
+    return _(
         "proposed, as this server has a helper: two operators (--summation two-operators). A phone "
-        f"visits once a sum, not {visits} times; noise is {_row(both)} times the most that a phone "
-        f"adds ({_row(one)} that of one operator, which protects), with bell {_row(masks)}; phones "
-        "trust that the two operators never put their data together, with bell that this server "
-        "follows the protocol"
+        "visits once a sum, not %(visits)s times; noise is %(both)s times the most that a phone "
+        "adds (%(one)s that of one operator, which protects), with bell %(masks)s; phones trust "
+        "that the two operators never put their data together, with bell that this server follows "
+        "the protocol",
+        visits=len(BELL.rounds),
+        both=_row(both),
+        one=_row(one),
+        masks=_row(masks),
     )
 
 
@@ -280,42 +377,62 @@ def _row(values: list[float]) -> str:
 
 
 def _outlook(inputs: Expected, seen: Outlook) -> list[str]:
-    among = counted(seen.environments, inputs.place)
+    each = f"for each of %(number)s {inputs.place}{'' if seen.environments == 1 else 's'}"
     return [
-        f"  {inputs.honest}: {real(seen.expected)} for each of {among}, {inputs.provided}; "
-        f"{seen.needed} {inputs.enough}",
+        _(
+            "  %(honest)s: %(expected)s %(each)s, %(provided)s; %(needed)s %(enough)s",
+            honest=gettext_among(_EXPECTED, inputs.honest),
+            expected=real(seen.expected),
+            each=gettext_among(_EXPECTED, each, number=whole(seen.environments)),
+            provided=gettext_among(_EXPECTED, inputs.provided),
+            needed=seen.needed,
+            enough=gettext_among(_EXPECTED, inputs.enough),
+        ),
         f"  {_hope(inputs, seen)}",
     ]
 
 
 def _hope(inputs: Expected, seen: Outlook) -> str:
     """Describe how many places can be found, or how unlikely it is that any is."""
+    can = gettext_among(_EXPECTED, inputs.can)
     if seen.clear >= seen.environments:
-        return f"{'all ' if seen.environments > 1 else ''}{seen.environments} can {inputs.can}"
+        return ngettext(
+            "%(number)s can %(can)s",
+            "all %(number)s can %(can)s",
+            seen.environments,
+            number=seen.environments,
+            can=can,
+        )
     if seen.clear:
-        return f"that is enough for {seen.clear} of {seen.environments} to {inputs.can}"
-    advice = f"more phones (--phones) or a larger {inputs.remedy}"
+        return _(
+            "that is enough for %(clear)s of %(number)s to %(can)s",
+            clear=seen.clear,
+            number=seen.environments,
+            can=can,
+        )
+    advice = _("more phones (--phones) or a larger %(option)s", option=inputs.remedy)
     if seen.chance > _UNLIKELY:
-        return f"that is not enough for any to {inputs.can}, except by chance: {advice}"
-    most = math.ceil(100 * seen.chance)
-    return (
-        f"it is unlikely that any can {inputs.can} (a probability of at most {most} %, whatever "
-        f"phones hear): {advice}"
+        return _(
+            "that is not enough for any to %(can)s, except by chance: %(advice)s",
+            can=can,
+            advice=advice,
+        )
+    return _(
+        "it is unlikely that any can %(can)s (a probability of at most %(most)s %%, whatever "
+        "phones hear): %(advice)s",
+        can=can,
+        most=math.ceil(100 * seen.chance),
+        advice=advice,
     )
 
 
 def _refusals(parameters: Parameters, seen: Forecast) -> list[str]:
-    phone = "a default phone"
     if parameters.summation.by_operators:
-        phone += " whose app names both operators"
+        accepts = _("a default phone whose app names both operators accepts this phase")
+        refuses = _("a default phone whose app names both operators refuses this phase:")
+    else:
+        accepts = _("a default phone accepts this phase")
+        refuses = _("a default phone refuses this phase:")
     if not seen.refusals:
-        return [f"{phone} accepts this phase"]
-    return [
-        f"{phone} refuses this phase:",
-        *(f"  {refusal.reason}" for refusal in seen.refusals),
-    ]
-
-
-def _moment(seconds: float) -> str:
-    then = datetime.fromtimestamp(seconds, UTC)
-    return f"{then.day} {then:%b %Y, %H:%M UTC}"
+        return [accepts]
+    return [refuses, *(f"  {refusal.reason}" for refusal in seen.refusals)]

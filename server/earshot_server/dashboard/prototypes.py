@@ -14,6 +14,7 @@ from earshot_protocol.phases.places import UNNAMED
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_server.dashboard import charts, wording
 from earshot_server.dashboard.histograms import CONFIDENCE, length_noise
+from earshot_server.dashboard.languages import gettext as _
 from earshot_server.records import PhaseRecord
 
 
@@ -192,19 +193,23 @@ def prototypes(record: PhaseRecord, found: Discovered) -> FoundLabels:
 def reach(found: Discovered) -> str:
     """Return a sentence on how far a sound may lie from the prototype that names it."""
     if found.radius is None:
-        return "A sound has the name of the nearest prototype, at any distance."
+        return _("A sound has the name of the nearest prototype, at any distance.")
     degrees = round(math.degrees(math.acos(1.0 - found.radius)))
-    near = (
-        f"A sound has the name of the nearest prototype within a distance (1 − cosine) of "
-        f"{wording.real(found.radius)}, an angle of {degrees}°; beyond it a sound is unknown."
+    near = _(
+        "A sound has the name of the nearest prototype within a distance (1 − cosine) of "
+        "%(radius)s, an angle of %(degrees)s°; beyond it a sound is unknown.",
+        radius=wording.real(found.radius),
+        degrees=degrees,
     )
     if not found.named:
         return near
-    return (
-        f"{near} About one in twenty of the sounds of clear labels lies beyond; of the kinds of "
-        f"public sound with which the phase began, {wording.percent(found.refused)} stay unknown, "
-        "an estimate of how much unlabelled sound will."
+    beyond = _(
+        "About one in twenty of the sounds of clear labels lies beyond; of the kinds of public "
+        "sound with which the phase began, %(share)s stay unknown, an estimate of how much "
+        "unlabelled sound will.",
+        share=wording.percent(found.refused),
     )
+    return f"{near} {beyond}"
 
 
 def _cell(found: Discovered, row: int, owner: int | None, nameless: bool) -> HeardCell:
@@ -212,7 +217,7 @@ def _cell(found: Discovered, row: int, owner: int | None, nameless: bool) -> Hea
     clear = owner is not None and found.names[owner] is not None
     return HeardCell(
         number=row + 1,
-        name=near if clear else wording.UNKNOWN,
+        name=near if clear else _(wording.UNKNOWN),
         doubtful="" if clear else near,
         hue=charts.HUES if owner is None or not clear else found.labels[owner] % charts.HUES,
         moved=found.moved[row],
@@ -252,8 +257,9 @@ def _map(
         charts.Place(f"c{cell.number}", cell.name, cell.hue, cell.length, cell=True)
         for cell in drawn
     ]
-    title = (
-        f"Map of {wording.counted(len(clear), 'prototype')} and "
-        f"{wording.counted(len(drawn), 'cell')}; the tables list them by number."
+    title = _(
+        "Map of %(prototypes)s and %(cells)s; the tables list them by number.",
+        prototypes=wording.counted(len(clear), "prototype"),
+        cells=wording.counted(len(drawn), "cell"),
     )
     return charts.environment_map(places, plane, title), explained

@@ -12,7 +12,14 @@ from flask import Response, g, render_template, request
 from markupsafe import Markup, escape
 
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
-from earshot_server.dashboard import charts, languages, refusals, sentences, wording
+from earshot_server.dashboard import (
+    charts,
+    language_choice,
+    languages,
+    refusals,
+    sentences,
+    wording,
+)
 from earshot_server.store.operators import Role
 
 POLICY = (
@@ -31,7 +38,7 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
         shown: Values for the template.
     """
     if "language" not in g:  # a problem's page, at any path
-        languages.choose()
+        language_choice.choose()
     operator, form_key = g.get("operator"), g.get("form_key")
     return render_template(
         f"dashboard/{template}",
@@ -59,7 +66,7 @@ def secure(response: Response) -> Response:
     """Set the header fields of a page's security and language; forms send `Origin`, `Referer`."""
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["Referrer-Policy"] = "same-origin"
-    return languages.keep(response) if response.mimetype == "text/html" else response
+    return language_choice.keep(response) if response.mimetype == "text/html" else response
 
 
 def _text(text: str, /, **values: object) -> Markup:
@@ -78,7 +85,7 @@ def _safe(values: dict[str, object]) -> dict[str, object]:
 def _other_languages() -> list[tuple[str, str, str]]:
     """Return each other language: its code, its own name, and this page's address in it."""
     return [
-        (code, name, f"{request.path}?{urlencode({**request.args, languages.FIELD: code})}")
+        (code, name, f"{request.path}?{urlencode({**request.args, language_choice.FIELD: code})}")
         for code, name in languages.LANGUAGES.items()
         if code != languages.language()
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from earshot_protocol.phases.labelling import CHECK, VOTES, Labelled
 from earshot_server.dashboard import charts, histograms, outcomes, wording
+from earshot_server.dashboard.languages import gettext as _
 from earshot_server.records import PhaseRecord
 
 MOST_SAMPLES = 1000
@@ -73,7 +74,7 @@ def _sample(labelled: Labelled, row: int, label_votes: tuple[tuple[int, int], ..
     return Sample(
         number=row + 1,
         answer=labelled.label_names[answer] if answer >= 0 else "",
-        name=name or wording.UNNAMED,
+        name=name or _(wording.UNNAMED),
         why_unnamed="" if name else outcomes.answer_of(labelled, row),
         agreement=labelled.agreement[row],
         label_votes=label_votes,

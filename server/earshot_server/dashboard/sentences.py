@@ -11,12 +11,15 @@ from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_protocol.secure_sum.interface import Asks, SummationName
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.histograms import agreed_parameters
+from earshot_server.dashboard.languages import gettext as _
+from earshot_server.dashboard.languages import gettext_among, ngettext, noted
 from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import (
     counted,
     from_now,
     printable,
     real,
+    sentence,
     since,
     whole,
     window,
@@ -32,27 +35,61 @@ from earshot_server.records import (
     Trouble,
 )
 
-_NOTHING_SPENT = "no phone was asked anything, so nothing was spent"
+_KINDS = {
+    "discovery": noted("discovery phase"),
+    "learning": noted("learning phase"),
+    "labelling": noted("labelling phase"),
+    "statistics": noted("statistics phase"),
+}
+_STEPS = frozenset(
+    (
+        *(noted("local centroids"), noted("cluster"), noted("select")),
+        *(noted("centroid vote"), noted("label vote"), noted("cells"), noted("labels")),
+        *(noted("votes"), noted("check"), noted("histogram")),
+        *(noted("advertise keys"), noted("share keys"), noted("masked input"), noted("unmask")),
+        *(noted("offer"), noted("report"), noted("total")),
+    )
+)
+"""Names of the parts of a phase, and of the steps of a sum."""
 
 
 def trouble(found: Trouble, now: float) -> str:
     """Describe what blocks a phase, and what happens next."""
-    return (
-        f"The server could not move this phase on ({found.reason}); the driver's log says why. "
-        f"It has tried {counted(found.attempts, 'time')} and tries again "
-        f"{from_now(found.next_try, now)}; after {MOST_TRIES} tries the phase fails. "
-        "The phones' answers are kept."
+    return _(
+        "The server could not move this phase on (%(reason)s); the driver's log says why. It has "
+        "tried %(tries)s and tries again %(when)s; after %(most)s tries the phase fails. The "
+        "phones' answers are kept.",
+        reason=found.reason,
+        tries=counted(found.attempts, "time"),
+        when=from_now(found.next_try, now),
+        most=MOST_TRIES,
     )
 
 
 def kind(record: PhaseRecord) -> str:
     """Return the kind of phase, capitalized."""
-    return f"{record.parameters.kind.capitalize()} phase"
+    return sentence(kind_of_phase(record.parameters))
+
+
+def kind_of_phase(parameters: Parameters) -> str:
+    """Return the kind of phase, such as "discovery phase"."""
+    return _(_KINDS.get(parameters.kind, f"{parameters.kind} phase"))
+
+
+def step(name: str) -> str:
+    """Return the name of a step, such as "cells 2: share keys", in the page's language."""
+    words = (part.rpartition(" ") for part in name.split(": "))
+    return ": ".join(
+        f"{gettext_among(_STEPS, first)} {last}"
+        if last.isdigit()
+        else gettext_among(_STEPS, f"{first}{space}{last}")
+        for first, space, last in words
+    )
 
 
 def name(record: PhaseRecord) -> str:
     """Return the phase's name in quotes; empty without a name."""
-    return f"“{printable(record.name)}”" if record.name else ""
+    return _("“%(name)s”", name=printable(record.name)) if record.name else ""
 
 
 def short(phase: bytes) -> str:
@@ -92,20 +129,23 @@ def helpers_step(record: PhaseRecord) -> StepRecord | None:
 def helped(step: StepRecord) -> str:
     """Return the state of a step that asks the helper."""
     if step.answered:
-        return "the helper answered"
-    return "waits for the helper" if step.closed is None else "no answer from the helper"
+        return _("the helper answered")
+    return _("waits for the helper") if step.closed is None else _("no answer from the helper")
 
 
 def waiting(found: Trouble | None, step: StepRecord, now: float) -> str:
     """Describe since when a step waits for the helper, and the outcome of its requests."""
-    said = f"Waiting for the helper {since(step.opened, now)}."
+    said = _("Waiting for the helper %(since)s.", since=since(step.opened, now))
     if found is None:
         return said
-    return (
-        f"{said} It was asked {counted(found.attempts, 'time')} without success ({found.reason}) "
-        f"and is asked again {from_now(found.next_try, now)}; the driver's log says why. The "
-        "phones' answers are kept."
+    asked = _(
+        "It was asked %(tries)s without success (%(reason)s) and is asked again %(when)s; the "
+        "driver's log says why. The phones' answers are kept.",
+        tries=counted(found.attempts, "time"),
+        reason=found.reason,
+        when=from_now(found.next_try, now),
     )
+    return f"{said} {asked}"
 
 
 def step_number(record: PhaseRecord) -> int:
@@ -128,18 +168,36 @@ def stayed(record: PhaseRecord) -> int:
 def headline(record: PhaseRecord) -> str:
     """Return the state of the phase, or how it ended."""
     if record.status == GATHERING:
-        return f"{whole(record.joined)} of {counted(record.wanted, 'phone')} have joined"
+        return ngettext(
+            "%(joined)s of %(number)s phone have joined",
+            "%(joined)s of %(number)s phones have joined",
+            record.wanted,
+            joined=whole(record.joined),
+            number=whole(record.wanted),
+        )
     present = present_step(record)
     if present is not None:
-        return f"{whole(present.answered)} of {counted(present.expected, 'phone')} have answered"
+        return ngettext(
+            "%(answered)s of %(number)s phone have answered",
+            "%(answered)s of %(number)s phones have answered",
+            present.expected,
+            answered=whole(present.answered),
+            number=whole(present.expected),
+        )
     if record.status == RUNNING:
-        return "Waiting for the helper"
+        return _("Waiting for the helper")
     if record.status == STOPPED:
-        return "An operator stopped this phase"
+        return _("An operator stopped this phase")
     if record.status == FAILED:
-        return "This phase ended without a result"
-    achievement = words_for(record.parameters).achievement(record.ending)
-    return f"{whole(stayed(record))} of {counted(record.joined, 'phone')} {achievement}"
+        return _("This phase ended without a result")
+    return ngettext(
+        "%(stayed)s of %(number)s phone %(achievement)s",
+        "%(stayed)s of %(number)s phones %(achievement)s",
+        record.joined,
+        stayed=whole(stayed(record)),
+        number=whole(record.joined),
+        achievement=words_for(record.parameters).achievement(record.ending),
+    )
 
 
 def outcome(record: PhaseRecord) -> str:
@@ -149,28 +207,44 @@ def outcome(record: PhaseRecord) -> str:
     if isinstance(record.ending, Failed):
         return record.ending.reason
     if helpers_step(record) is not None:
-        return f"{record.step}: waits for the helper"
-    return "waits for phones to join" if record.status == GATHERING else record.step
+        return _("%(step)s: waits for the helper", step=step(record.step))
+    return _("waits for phones to join") if record.status == GATHERING else step(record.step)
 
 
 def summary(records: tuple[PhaseRecord, ...]) -> str:
     """Return the state of all phases in one sentence."""
     if not records:
-        return "Ready for the first phase"
+        return _("Ready for the first phase")
     under_way = sum(record.status in (GATHERING, RUNNING) for record in records)
     results = sum(isinstance(record.ending, Outcome) for record in records)
-    running = f"{counted(under_way, 'phase')} under way" if under_way else "Nothing is under way"
-    return f"{running}, {counted(results, 'result')} published"
+    running = _("Nothing is under way")
+    if under_way:
+        running = ngettext(
+            "%(number)s phase under way",
+            "%(number)s phases under way",
+            under_way,
+            number=whole(under_way),
+        )
+    return _(
+        "%(running)s, %(results)s published", running=running, results=counted(results, "result")
+    )
 
 
 def what_to_do(record: PhaseRecord) -> str:
     """Return advice for the next phase after one without a result."""
     steps = asked_steps(record)
     if record.status == STOPPED:
-        spent = "what phones spent of their privacy budget stays spent" if steps else _NOTHING_SPENT
-        return f"Start another phase when you are ready; {spent}."
+        if steps:
+            return _(
+                "Start another phase when you are ready; what phones spent of their privacy budget "
+                "stays spent."
+            )
+        return _(
+            "Start another phase when you are ready; no phone was asked anything, so nothing was "
+            "spent."
+        )
     if record.steps and asks_helper(record, record.steps[-1].step):
-        return (
+        return _(
             "Ask the helper's operator what went wrong (see the driver's log), then start another "
             "phase. What phones spent of their privacy budget stays spent, and what they sent is "
             "erased."
@@ -179,7 +253,7 @@ def what_to_do(record: PhaseRecord) -> str:
         return _after_gathering(record)
     last = steps[-1]
     if last.answered < least_answers(record):
-        return (
+        return _(
             "Give the next phase longer steps (--step-hours), so that phones that wake up rarely "
             "can answer, or allow more of them to drop out (--dropout). The phase's page shows at "
             "which step phones were lost."
@@ -187,8 +261,8 @@ def what_to_do(record: PhaseRecord) -> str:
     plan = record.parameters.plan()
     step = plan.step(last.step)
     if step and isinstance(plan.part(step.part), LocalRelease):
-        return words_for(record.parameters).nothing_found
-    return (
+        return _(words_for(record.parameters).nothing_found)
+    return _(
         "Enough phones answered, but no sum could be computed from their answers. Start the phase "
         "again; if it fails at the same step, the server's log names the phones whose answers were "
         "left out."
@@ -197,11 +271,11 @@ def what_to_do(record: PhaseRecord) -> str:
 
 def _after_gathering(record: PhaseRecord) -> str:
     if record.joined < record.least:
-        return (
+        return _(
             "No phone was asked anything, so nothing was spent. Enrol more phones (earshot "
             "invite), gather for longer (--gather-hours), or start with fewer (--least-phones)."
         )
-    return (
+    return _(
         "No phone was asked anything, so nothing was spent. The parameters do not suit the phones "
         "that joined: start the phase again with parameters that meet the reason above."
     )
@@ -209,7 +283,7 @@ def _after_gathering(record: PhaseRecord) -> str:
 
 def trust(parameters: Parameters) -> str:
     """Return a sentence on whom phones trust with their inputs to the sums of a phase."""
-    return _TRUST[parameters.summation]
+    return " ".join(_(text) for text in _TRUST[parameters.summation])
 
 
 def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
@@ -219,9 +293,9 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     for name in parameters.__struct_fields__:
         value = getattr(parameters, name)
         if isinstance(value, Matrix):
-            value = f"{value.rows} of {value.columns} dimensions"
+            value = _("%(rows)s of %(columns)s dimensions", rows=value.rows, columns=value.columns)
         if isinstance(value, SummationName):
-            value = _SUMMATIONS[value]
+            value = _(_SUMMATIONS[value])
         if name == "places":
             value = _places(value)
         if name == "rows":
@@ -232,89 +306,110 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
         else:  # rows of start centroids are not for people
             values |= {each: getattr(value, each) for each in inner if each != "rows"}
     if "since" in values:
-        values["since"] = window(values["since"], values.pop("until")) or "of every day"
+        values["since"] = window(values["since"], values.pop("until")) or _("of every day")
     digest = parameters.hierarchy.hex()
     values["hierarchy"] = (
-        f"several for each label; phones check them against the digest {digest}"
+        _("several for each label; phones check them against the digest %(digest)s", digest=digest)
         if digest
-        else "the labels themselves"
+        else _("the labels themselves")
     )
-    known = [(*words, values.pop(name)) for name, words in _PARAMETERS.items() if name in values]
+    known = [
+        (_(words), symbol, values.pop(name))
+        for name, (words, symbol) in _PARAMETERS.items()
+        if name in values
+    ]
     return (*known, *((name.replace("_", " ").capitalize(), "", values[name]) for name in values))
 
 
 def _rows(rows: int, labels: int) -> str:
     if rows == labels:
-        return f"{rows}, one for each label"
-    return f"{rows}: {labels} of labels, and one for each choice with another name"
+        return _("%(rows)s, one for each label", rows=rows)
+    return _(
+        "%(rows)s: %(labels)s of labels, and one for each choice with another name",
+        rows=rows,
+        labels=labels,
+    )
 
 
 def _places(places: AgreedPlaces | None) -> str:
     if places is None:
-        return "none: labels alone count"
-    named = sum(label != UNNAMED for label in places.labels)
-    near = "" if places.radius is None else f", each within {real(places.radius)} (1 − cosine)"
-    return (
-        f"{len(places.labels)}, of which {named} have a name, in embeddings of {places.encoder}"
-        f"{near}"
+        return _("none: labels alone count")
+    known = {
+        "places": len(places.labels),
+        "named": sum(label != UNNAMED for label in places.labels),
+        "encoder": places.encoder,
+    }
+    if places.radius is None:
+        return _(
+            "%(places)s, of which %(named)s have a name, in embeddings of %(encoder)s", **known
+        )
+    return _(
+        "%(places)s, of which %(named)s have a name, in embeddings of %(encoder)s, each within "
+        "%(radius)s (1 − cosine)",
+        **known,
+        radius=real(places.radius),
     )
 
 
 _SUMMATIONS = {
-    SummationName.BELL: "phones’ masks (Bell et al.)",
-    SummationName.TWO_OPERATORS: "two operators",
-    SummationName.TWO_OPERATORS_PROVED: "two operators, ballots proved",
+    SummationName.BELL: noted("phones’ masks (Bell et al.)"),
+    SummationName.TWO_OPERATORS: noted("two operators"),
+    SummationName.TWO_OPERATORS_PROVED: noted("two operators, ballots proved"),
 }
-_OPERATORS = (
+_OPERATORS = noted(
     "Two operators add up, this server and its helper: phones trust that these two never put their "
     "data together, and the costs count the noise of one of them alone."
 )
 _TRUST = {
     SummationName.BELL: (
-        "Phones mask their inputs for each other (Bell et al.): they trust this server to follow "
-        "the protocol, and that no more of them are corrupted or vanish than the phase allows for."
+        noted(
+            "Phones mask their inputs for each other (Bell et al.): they trust this server to "
+            "follow the protocol, and that no more of them are corrupted or vanish than the phase "
+            "allows for."
+        ),
     ),
-    SummationName.TWO_OPERATORS: _OPERATORS,
-    SummationName.TWO_OPERATORS_PROVED: f"{_OPERATORS} Invalid ballots are left out.",
+    SummationName.TWO_OPERATORS: (_OPERATORS,),
+    SummationName.TWO_OPERATORS_PROVED: (_OPERATORS, noted("Invalid ballots are left out.")),
 }
 _PARAMETERS = {
-    "phones": ("Phones", "n"),
-    "dropout": ("Fraction that may vanish", "ρ"),
-    "corrupted": ("Fraction an adversary may control", "γ"),
-    "summation": ("Summation", ""),
-    "step_seconds": ("Longest wait in a step", ""),
-    "recordings": ("Recordings of a phone, nominal", "N"),
-    "contacts": ("Contacts a phone counts, at most", ""),
-    "since": ("Contacts that count", ""),
-    "places": ("Places by which contacts without a label count", ""),
-    "encoder": ("Encoder", ""),
-    "dimensions": ("Dimensions of a point", ""),
-    "count": ("Start centroids", ""),
-    "most_cells": ("Cells, at most", "k"),
-    "sums": ("Sums of cells", "T"),
-    "geometry": ("Geometry", ""),
-    "local_centroids": ("Centroids a phone computes", "k"),
-    "top_local_centroids": ("Of those, published", "k*"),
-    "top_global_centroids": ("Environments kept, at most", "g*"),
-    "centroid_votes": ("Votes for centroids, per phone", "v"),
-    "label_votes": ("Votes for labels, per phone", "v"),
-    "clustering": ("Budget of the clustering", "ε₁"),
-    "clustering_runs": ("Times a phone clusters, on average", ""),
-    "selection_method": ("Method of each selection", ""),
-    "selection": ("Budget of each selection", "ε₂"),
-    "centroid_vote": ("Budget of the centroid vote", "ε₃"),
-    "label_vote": ("Budget of the label vote", "ε₄"),
-    "epsilon": ("Budget of the histogram", "ε"),
-    "cells_noise": ("Noise of each sum of cells, in phones", "σ"),
-    "labels_noise": ("Noise of the sum of labels, in phones", "σ"),
-    "rows": ("Rows of the sum of labels", ""),
-    "kinds": ("Kinds of sound by which rows are split", ""),
-    "samples": ("Samples to be labelled", "B"),
-    "votes_noise": ("Noise of each number of votes", "σ₂"),
-    "check_noise": ("Noise of each number that agrees", "σ₁"),
-    "threshold": ("Votes that must agree", "T"),
-    "largest_weight": ("Votes of one phone, at most", "W"),
-    "delta": ("δ for which costs are stated", "δ"),
-    "labels": ("Labels", "L"),
-    "hierarchy": ("Choices that polls offer people", ""),
+    "phones": (noted("Phones"), "n"),
+    "dropout": (noted("Fraction that may vanish"), "ρ"),
+    "corrupted": (noted("Fraction an adversary may control"), "γ"),
+    "summation": (noted("Summation"), ""),
+    "step_seconds": (noted("Longest wait in a step"), ""),
+    "recordings": (noted("Recordings of a phone, nominal"), "N"),
+    "contacts": (noted("Contacts a phone counts, at most"), ""),
+    "since": (noted("Contacts that count"), ""),
+    "places": (noted("Places by which contacts without a label count"), ""),
+    "encoder": (noted("Encoder"), ""),
+    "dimensions": (noted("Dimensions of a point"), ""),
+    "count": (noted("Start centroids"), ""),
+    "most_cells": (noted("Cells, at most"), "k"),
+    "sums": (noted("Sums of cells"), "T"),
+    "geometry": (noted("Geometry"), ""),
+    "local_centroids": (noted("Centroids a phone computes"), "k"),
+    "top_local_centroids": (noted("Of those, published"), "k*"),
+    "top_global_centroids": (noted("Environments kept, at most"), "g*"),
+    "centroid_votes": (noted("Votes for centroids, per phone"), "v"),
+    "label_votes": (noted("Votes for labels, per phone"), "v"),
+    "clustering": (noted("Budget of the clustering"), "ε₁"),
+    "clustering_runs": (noted("Times a phone clusters, on average"), ""),
+    "selection_method": (noted("Method of each selection"), ""),
+    "selection": (noted("Budget of each selection"), "ε₂"),
+    "centroid_vote": (noted("Budget of the centroid vote"), "ε₃"),
+    "label_vote": (noted("Budget of the label vote"), "ε₄"),
+    "epsilon": (noted("Budget of the histogram"), "ε"),
+    "cells_noise": (noted("Noise of each sum of cells, in phones"), "σ"),
+    "labels_noise": (noted("Noise of the sum of labels, in phones"), "σ"),
+    "rows": (noted("Rows of the sum of labels"), ""),
+    "kinds": (noted("Kinds of sound by which rows are split"), ""),
+    "samples": (noted("Samples to be labelled"), "B"),
+    "votes_noise": (noted("Noise of each number of votes"), "σ₂"),
+    "check_noise": (noted("Noise of each number that agrees"), "σ₁"),
+    "threshold": (noted("Votes that must agree"), "T"),
+    "largest_weight": (noted("Votes of one phone, at most"), "W"),
+    "delta": (noted("δ for which costs are stated"), "δ"),
+    "labels": (noted("Labels"), "L"),
+    "hierarchy": (noted("Choices that polls offer people"), ""),
+    "noise_crowd": (noted("Noise crowd"), ""),
 }

@@ -13,17 +13,25 @@ from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.accounting.accountant import composed_total
 from earshot_server.dashboard import histograms
+from earshot_server.dashboard.languages import gettext as _
+from earshot_server.dashboard.languages import noted
 from earshot_server.phases import costs
 from earshot_server.phases.spending import Costs, expenses_of, released, spending
 from earshot_server.records import PhaseRecord
 
 VACUOUS_EPSILON = 20.0
 VACUOUS_DELTA = 0.01
-DEARER_RECORDING = (
+DEARER_RECORDING = noted(
     "A recording costs more than its phone here: a phone is compared with zeros, but one recording "
     "more or less may change what a phone sends by more than replacing it with zeros does."
 )
 """Explanation of an ε per recording that exceeds the ε per phone, shown beside both."""
+_KINDS = {
+    "discovery": noted("discovery phases"),
+    "learning": noted("learning phases"),
+    "labelling": noted("labelling phases"),
+    "statistics": noted("statistics phases"),
+}
 
 
 class StepSpending(NamedTuple):
@@ -119,7 +127,7 @@ def dearer_recording(costs: Mapping[Any, Cost]) -> str:
     """Return the reason why a recording costs more than its phone; empty if it does not."""
     if not costs or costs[Unit.RECORDING].epsilon <= costs[Unit.PHONE].epsilon:
         return ""
-    return DEARER_RECORDING
+    return _(DEARER_RECORDING)
 
 
 class Total(NamedTuple):
@@ -151,10 +159,11 @@ def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
     rows = [_of_kind(kind, paid) for kind in kinds] if len(kinds) > 1 else []
     for name, spent in together.cohorts.items():
         open_to = [record for record in paid if not record.cohorts or name in record.cohorts]
-        rows.append(Total(f"cohort {name}", len(open_to), spent))
+        rows.append(Total(_("cohort %(name)s", name=name), len(open_to), spent))
     return (*rows, Total("", len(paid), together.total))
 
 
 def _of_kind(kind: str, paid: Sequence[PhaseRecord]) -> Total:
     records = [record for record in paid if record.parameters.kind == kind]
-    return Total(f"{kind} phases", len(records), spending(records).total)
+    sort = _(_KINDS.get(kind, f"{kind} phases"))
+    return Total(sort, len(records), spending(records).total)

@@ -13,6 +13,7 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.secure_sum.interface import Asks
 from earshot_server.dashboard import changes, charts, histograms, outcomes, sentences, wording
 from earshot_server.dashboard.histograms import CountInterval, Histogram
+from earshot_server.dashboard.languages import gettext as _
 from earshot_server.records import PhaseRecord, StepRecord
 
 MOST_ENVIRONMENTS = 100
@@ -103,7 +104,7 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
     rows = tuple(
         Environment(
             number=number,
-            name=result.names[row] or wording.UNNAMED,
+            name=result.names[row] or _(wording.UNNAMED),
             hue=charts.HUES if (winner := _winner(result, row)) < 0 else winner % charts.HUES,
             votes=result.centroid_votes[row],
             label_votes=sums[row],
@@ -117,7 +118,9 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
     if rows:
         plane, explained = charts.principal_plane(result.centroids.array())
         places = [charts.Place(row.number, row.name, row.hue, row.votes) for row in rows]
-        title = f"Map of {len(rows)} environments; the table lists them by number."
+        title = _(
+            "Map of %(number)s environments; the table lists them by number.", number=len(rows)
+        )
         picture = charts.environment_map(places, plane[order], title)
     return Environments(
         rows,

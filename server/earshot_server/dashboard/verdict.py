@@ -13,6 +13,8 @@ from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.dashboard.languages import gettext as _
+from earshot_server.dashboard.languages import gettext_among, noted
 from earshot_server.dashboard.refusals import short
 from earshot_server.dashboard.wording import counted, whole
 from earshot_server.phases import sitting
@@ -20,6 +22,27 @@ from earshot_server.phases.forecast import Refusal, expected, outlook
 
 _LARGEST_CROWD = 10**8
 """Largest crowd that is advised."""
+_FINDINGS = frozenset(
+    (
+        *(noted("the one environment"), noted("the one label"), noted("the one sample")),
+        *(noted("all %(number)s environments"), noted("all %(number)s labels")),
+        noted("all %(number)s samples"),
+        noted("up to %(clear)s of %(number)s environments"),
+        noted("up to %(clear)s of %(number)s labels"),
+        noted("up to %(clear)s of %(number)s samples"),
+        *(noted("%(crowd)s can name %(many)s here"), noted("%(crowd)s can learn %(many)s here")),
+        *(noted("%(crowd)s can label %(many)s here"), noted("%(crowd)s can count %(many)s here")),
+        noted("%(crowd)s can hardly name anything here; %(advice)s"),
+        noted("%(crowd)s can hardly learn anything here; %(advice)s"),
+        noted("%(crowd)s can hardly label anything here; %(advice)s"),
+        noted("%(crowd)s can hardly count anything here; %(advice)s"),
+        noted("%(crowd)s cannot name anything here; %(advice)s"),
+        noted("%(crowd)s cannot learn anything here; %(advice)s"),
+        noted("%(crowd)s cannot label anything here; %(advice)s"),
+        noted("%(crowd)s cannot count anything here; %(advice)s"),
+    )
+)
+"""Texts with the words of `Expected`: what a place is called, and what phones do with it."""
 
 
 def verdict(parameters: Parameters, refusals: Iterable[Refusal] = ()) -> str:
@@ -33,7 +56,9 @@ def verdict(parameters: Parameters, refusals: Iterable[Refusal] = ()) -> str:
     """
     said = _sight(parameters)
     reasons = "; ".join(short(each.rule) for each in refusals)
-    return f"{said}; default phones refuse the phase ({reasons})" if reasons else said
+    if not reasons:
+        return said
+    return _("%(said)s; default phones refuse the phase (%(reasons)s)", said=said, reasons=reasons)
 
 
 def _sight(parameters: Parameters) -> str:
@@ -41,19 +66,27 @@ def _sight(parameters: Parameters) -> str:
     inputs, seen = expected(parameters, part.name), outlook(parameters, part)
     crowd = counted(parameters.phones, "phone")
     if inputs is None or seen is None:
-        return f"what {crowd} can find here is not known"
+        return _("what %(crowd)s can find here is not known", crowd=crowd)
     if seen.clear:
-        places = counted(seen.environments, inputs.place)
-        every = seen.clear >= seen.environments
-        complete = f"the one {inputs.place}" if seen.environments == 1 else f"all {places}"
-        many = complete if every else f"up to {seen.clear} of {places}"
-        return f"{crowd} can {inputs.verb} {many} here"
+        text = f"all %(number)s {inputs.place}s"
+        if seen.clear < seen.environments:
+            text = f"up to %(clear)s of %(number)s {inputs.place}s"
+        elif seen.environments == 1:
+            text = f"the one {inputs.place}"
+        number = whole(seen.environments)
+        many = gettext_among(_FINDINGS, text, clear=seen.clear, number=number)
+        text = f"%(crowd)s can {inputs.verb} %(many)s here"
+        return gettext_among(_FINDINGS, text, crowd=crowd, many=many)
     most = round(parameters.phones * inputs.most * inputs.unit)
     never = inputs.hurdle.chance(part.mechanism.noise(parameters.phones), most) <= LEVEL
-    can = "cannot" if never else "can hardly"
     larger = _crowd(parameters)
-    advice = f"about {whole(larger)} would" if larger else "nor would a larger crowd"
-    return f"{crowd} {can} {inputs.verb} anything here; {advice}"
+    advice = _("nor would a larger crowd")
+    if larger:
+        advice = _("about %(number)s would", number=whole(larger))
+    text = (
+        f"%(crowd)s {'cannot' if never else 'can hardly'} {inputs.verb} anything here; %(advice)s"
+    )
+    return gettext_among(_FINDINGS, text, crowd=crowd, advice=advice)
 
 
 def _deciding(parameters: Parameters) -> SecureSum:
