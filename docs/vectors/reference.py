@@ -14,10 +14,10 @@ Table = dict[str, Any]
 FOLDER = Path(__file__).parent
 _HEAD = """# Messages, field by field
 
-Written by `python docs/vectors/reference.py` from [vectors/schema.json](vectors/schema.json), which
-is made from the types that our decoders read by. [protocol.md](protocol.md) says what the fields
-mean, and its section 3 how they are encoded; [native-phones.md](native-phones.md) begins with the
-few that a phone needs.
+With this page you encode and check every message of a phone, a leader or a helper. It has all
+fields of [vectors/schema.json](vectors/schema.json), from which it is made.
+[protocol.md](protocol.md) says what the fields mean, and its section 3 how they are encoded;
+[native-phones.md](native-phones.md) begins with the few that a phone needs.
 
 A field is required unless it has a default. *Whole* and *real* are numbers, a real one always
 written as a 64-bit float; *text* is UTF-8, and a *line* is text without control characters and line
