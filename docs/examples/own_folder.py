@@ -66,7 +66,7 @@ folder.cleanup()
 print(run)
 
 # %%
-# Synthesized machines are easy to tell apart: expect less of sound from life. Large dots are
-# prototypes, where the last sum placed each name; small ones are what phones heard.
+# Synthesized machines are easy to tell apart: expect less of sound from life. Grey is what phones
+# heard, small dots are cells, and large ones prototypes, where the last sum placed each name.
 
 run.plot()
