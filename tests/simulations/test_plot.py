@@ -44,6 +44,7 @@ def test_places_are_drawn_with_their_names_under_the_outcome(
     assert isinstance(figure, ShownFigure)
     told = texts(figure)
     assert told.startswith("60 of 60 phones found ")
+    assert "\N{NO-BREAK SPACE}% of the time" in told
     named = {name for name in run.found.names if name is not None}
     assert named
     assert all(name in told for name in named)

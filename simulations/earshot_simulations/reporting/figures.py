@@ -13,6 +13,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
 from earshot_simulations.reporting.drawing import STYLE, Picture
+from earshot_simulations.reporting.words import unbroken
 
 _WIDTH, _TITLE, _LETTERS = 6.4, 0.25, 74
 """Width of a figure and height of a line of its title in inches, and letters of such a line."""
@@ -44,8 +45,7 @@ def drawn(picture: Picture | None, title: str, axes: Axes | None) -> Figure:
     Returns:
         The figure of the axes.
     """
-    whole = title.replace(" = ", "\u00a0=\u00a0").replace(" %", "\u00a0%")  # on one line
-    lines = textwrap.wrap(whole, _LETTERS)
+    lines = textwrap.wrap(unbroken(title), _LETTERS)
     if axes is None:
         height = _EMPTY if picture is None else picture.height * 1.2
         size = _WIDTH, height + _TITLE * len(lines)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,16 +56,12 @@ def fragment(template: str, **content: Any) -> str:
     return _TEMPLATES.get_template(template).render(**content)
 
 
-_WITHIN = re.compile(r"(?<=\d) (?=%|· 10)|(?<=[εδ]) (?=[=≤])|(?<=[εδ] [=≤]) |(?<=·) (?=10)")
-"""Spaces within a quantity, at which no line breaks."""
-
-
 def _shown(value: object) -> object:
     """Return a template's value as a page shows it; markup, such as a command, stays as it is."""
     shown = as_text(value, words.printable)
     if not isinstance(shown, str) or isinstance(shown, Markup):
         return shown
-    return _WITHIN.sub("\N{NO-BREAK SPACE}", shown)
+    return words.unbroken(shown)
 
 
 _TEMPLATES = Environment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import TypeVar
@@ -34,11 +35,15 @@ __all__ = [
     "percent",
     "printable",
     "real",
+    "unbroken",
     "votes",
     "whole",
 ]
 
 _Value = TypeVar("_Value")
+
+_WITHIN = re.compile(r"(?<=\d) (?=%|· 10)|(?<=[εδ]) (?=[=≤])|(?<=[εδ] [=≤]) |(?<=·) (?=10)")
+"""Spaces within a quantity."""
 
 
 def at_delta(cost: Cost) -> str:
@@ -60,6 +65,11 @@ def printable(text: str) -> str:
         else "\ufffd"
         for letter in text
     )
+
+
+def unbroken(text: str) -> str:
+    """Return the text with no space within a quantity, such as "ε = 2", at which a line breaks."""
+    return _WITHIN.sub("\N{NO-BREAK SPACE}", text)
 
 
 def duration(value: float) -> str:
