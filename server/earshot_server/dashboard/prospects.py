@@ -20,7 +20,12 @@ from earshot_protocol.privacy.sum_noise import OPERATORS
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.parameters import USUAL_REPORTS
-from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
+from earshot_server.dashboard.spending import (
+    VACUOUS_EPSILON,
+    dearer_recording,
+    is_vacuous,
+    limited_to,
+)
 from earshot_server.dashboard.wording import byte_size, counted, duration, listed, real
 from earshot_server.phases.expected import Expected
 from earshot_server.phases.forecast import (
@@ -86,7 +91,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         "are assumed to stay and be honest (--dropout, --corrupted)",
         f"{'each phone spends':<24}  {'per recording':<28}  per phone (zero-out: its part against "
         "zeros)",
-        *_spending(seen),
+        *_spending(asked.parameters, seen),
         *_weights(asked.parameters),
         *_places(asked.parameters),
         *prototype_lines(asked.parameters),
@@ -101,7 +106,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
     ]
 
 
-def _spending(seen: Forecast) -> list[str]:
+def _spending(parameters: Parameters, seen: Forecast) -> list[str]:
     costs: dict[str, dict[str, tuple[float, float]]] = {}
     for release in seen.privacy:
         costs.setdefault(release.step, {})[release.unit.value] = (release.epsilon, release.delta)
@@ -119,10 +124,11 @@ def _spending(seen: Forecast) -> list[str]:
         f"  a phone replaced by another: ε = {real(replaced.epsilon)}, "
         f"δ = {real(replaced.delta)}, which counts towards no budget"
     )
-    dearer = dearer_recording(seen.together)
+    dearer, limited = dearer_recording(seen.together), limited_to([parameters])
     return [
         *rows,
         *([f"  {dearer}"] if dearer else []),
+        *([f"  {limited}"] if limited else []),
         beside,
         *(
             f"  per {unit}, that promises nothing: a promise begins well below "

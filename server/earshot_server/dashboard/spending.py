@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from earshot_protocol.messages import Failed
-from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import LocalRelease, Outcome
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.accounting.accountant import composed_total
 from earshot_server.dashboard import histograms
@@ -24,6 +26,12 @@ DEARER_RECORDING = (
     "more or less may change what a phone sends by more than replacing it with zeros does."
 )
 """Explanation of an ε per recording that exceeds the ε per phone, shown beside both."""
+OF_NAMED_RECORDINGS = (
+    "Where phones cluster their own recordings, the cost per phone is for a phone that holds at "
+    "most as many as its phase names; one that holds more spends more. Each phone's own ledger "
+    f"counts at least {COUNTED_RECORDINGS} recordings, so as not to reveal how many it holds."
+)
+"""Explanation of an ε per phone that depends on the phase's number of recordings."""
 
 
 class StepSpending(NamedTuple):
@@ -48,6 +56,7 @@ class Privacy:
         spent: Cost of the steps that phones have paid together, per unit.
         complete: Whether phones have paid all steps.
         vacuous: Costs that are too large to promise anything (`is_vacuous`), by unit.
+        limited: Phones for which the cost per phone holds, if not for all (`limited_to`).
     """
 
     rows: tuple[StepSpending, ...]
@@ -55,6 +64,7 @@ class Privacy:
     spent: Costs
     complete: bool
     vacuous: Costs
+    limited: str
 
     @property
     def dearer(self) -> str:
@@ -91,7 +101,8 @@ def of_phase(record: PhaseRecord) -> Privacy:
         for unit, cost in (spent if isinstance(record.ending, Failed) else together).items()
         if unit in LEDGER_UNITS and is_vacuous(cost)
     }
-    return Privacy(rows, together, spent, all(row.spent for row in rows), vacuous)
+    limited = limited_to([record.parameters])
+    return Privacy(rows, together, spent, all(row.spent for row in rows), vacuous, limited)
 
 
 def _planned(record: PhaseRecord) -> tuple[Release, ...]:
@@ -122,6 +133,12 @@ def dearer_recording(costs: Mapping[Any, Cost]) -> str:
     return DEARER_RECORDING
 
 
+def limited_to(phases: Iterable[Parameters]) -> str:
+    """Return for which phones the cost per phone of these phases holds; empty if for all."""
+    parts = (part for parameters in phases for part in parameters.plan().parts)
+    return OF_NAMED_RECORDINGS if any(isinstance(part, LocalRelease) for part in parts) else ""
+
+
 class Total(NamedTuple):
     """Total that a phone has paid that took part in all phases of a group.
 
@@ -129,11 +146,13 @@ class Total(NamedTuple):
         sort: Name of the group; empty for all phases.
         phases: Number of its phases that have cost phones anything.
         spent: Cost per unit.
+        limited: Phones for which the cost per phone holds, if not for all (`limited_to`).
     """
 
     sort: str
     phases: int
     spent: Costs
+    limited: str
 
     @property
     def dearer(self) -> str:
@@ -151,10 +170,14 @@ def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
     rows = [_of_kind(kind, paid) for kind in kinds] if len(kinds) > 1 else []
     for name, spent in together.cohorts.items():
         open_to = [record for record in paid if not record.cohorts or name in record.cohorts]
-        rows.append(Total(f"cohort {name}", len(open_to), spent))
-    return (*rows, Total("", len(paid), together.total))
+        rows.append(Total(f"cohort {name}", len(open_to), spent, _limited(open_to)))
+    return (*rows, Total("", len(paid), together.total, _limited(paid)))
 
 
 def _of_kind(kind: str, paid: Sequence[PhaseRecord]) -> Total:
     records = [record for record in paid if record.parameters.kind == kind]
-    return Total(f"{kind} phases", len(records), spending(records).total)
+    return Total(f"{kind} phases", len(records), spending(records).total, _limited(records))
+
+
+def _limited(records: Iterable[PhaseRecord]) -> str:
+    return limited_to(record.parameters for record in records)
