@@ -19,7 +19,7 @@ from support.parameters import statistics_parameters
 from support.phase_tasks import first_task
 
 from earshot_client import LostLedgerError, recover_ledger
-from earshot_client.commands import folder
+from earshot_client.commands import folder, statement
 from earshot_client.encoder import default_encoder
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
@@ -27,8 +27,10 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import StoreUnavailableError, WrongKeyError
 from earshot_client.store.recovery import LOST
 from earshot_protocol.errors import InvalidInputError, RefusedError
+from earshot_protocol.phases.learning import CLUSTER
 from earshot_protocol.privacy.accounting import expenses
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS, LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum
 
 DAY = date(2026, 3, 2)
@@ -130,6 +132,20 @@ def test_a_person_reads_what_left_when_and_what_is_left(data: Path) -> None:
     assert ever.split()[-4:] == ["ε", "30", "ε", ever.split()[-1]]
     (year,) = (line for line in shown if line.startswith("this year (366 days), per phone"))
     assert "ε 5 " in year  # the limit with which this phone last went to a server
+
+
+def test_a_person_reads_how_many_recordings_a_clustering_counts(tmp_path: Path) -> None:
+    shown = {}
+    for step, mechanism in {
+        "histogram": BallotSum(0.5, 3, 75),
+        CLUSTER: LaplaceLloyd(1.0, COUNTED_RECORDINGS),
+    }.items():
+        ledger = Ledger()
+        ledger.append(bytes(16), expenses(step, mechanism), DAY)
+        shown[step] = "\n".join(statement.lines(ledger, Policy.per_recording(), DAY))
+    said = f"count at least {COUNTED_RECORDINGS} recordings"
+    assert said in shown[CLUSTER]
+    assert said not in shown["histogram"]
 
 
 def test_programs_get_the_same_as_json_and_in_a_file_of_its_owners(

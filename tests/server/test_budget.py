@@ -28,6 +28,7 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.voting.vectors import unit_steps
+from earshot_server.dashboard.spending import OF_NAMED_RECORDINGS
 from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.options import Discovery, PhaseOptions
@@ -257,7 +258,10 @@ def test_the_table_says_what_the_json_says() -> None:
 def test_the_unit_follows_the_route() -> None:
     local = json.loads(run("--phones", "500", "--discovery", "local", "--json"))
     assert local["wanted"]["unit"] == "recording"
-    assert "noise on the phone itself" in run("--phones", "500", "--discovery", "local")
+    said = run("--phones", "500", "--discovery", "local")
+    assert "noise on the phone itself" in said
+    assert OF_NAMED_RECORDINGS in said
+    assert OF_NAMED_RECORDINGS not in run("--phones", "500")
 
 
 @pytest.mark.parametrize(

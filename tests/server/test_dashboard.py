@@ -27,6 +27,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Matrix
 from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO, Composed, composed_total
 from earshot_server.dashboard import wording
+from earshot_server.dashboard.spending import OF_NAMED_RECORDINGS
 from earshot_server.phases.costs import together
 from earshot_server.phases.spending import expenses_of
 from earshot_server.records import FAILED, PhaseRecord, StepRecord
@@ -312,6 +313,7 @@ def test_privacy_is_shown_in_both_units_with_totals() -> None:
     assert AS_PHONES_DO in shown.values("title")
     assert "Per phone (zero-out), this promises nothing" in shown.words
     assert "Per recording, this promises nothing" not in shown.words
+    assert OF_NAMED_RECORDINGS in shown.words
 
 
 def test_statistics_phase_shows_every_count_and_its_interval() -> None:

@@ -38,7 +38,7 @@ from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import encode
 from earshot_server.dashboard import prospects
-from earshot_server.dashboard.spending import DEARER_RECORDING
+from earshot_server.dashboard.spending import DEARER_RECORDING, OF_NAMED_RECORDINGS
 from earshot_server.discovery.cells import moved_cells
 from earshot_server.discovery.optics import Optics
 from earshot_server.discovery.prototypes import prototypes
@@ -237,6 +237,8 @@ def test_what_clusters_on_each_phone_is_refused_and_operators_are_told_what_to_d
     (dear,) = seen(statistics_parameters(epsilon=0.5, contacts=20)).refusals
     assert dear.rule == "largest_phone_epsilon"
     assert "per_recording" not in dear.reason
+    assert OF_NAMED_RECORDINGS in words(usual())
+    assert OF_NAMED_RECORDINGS not in words(statistics_parameters(epsilon=0.5, contacts=20))
 
 
 def test_every_refusal_is_named_with_what_is_accepted() -> None:

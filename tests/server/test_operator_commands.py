@@ -16,7 +16,8 @@ from support.played_phase import PARAMETERS
 from support.reproduced import rows_of
 from werkzeug.serving import make_server
 
-from earshot_server.api.views import PhaseExport, PhaseView
+from earshot_server.api.views import PhaseExport, PhaseView, PrivacySpent
+from earshot_server.dashboard.spending import OF_NAMED_RECORDINGS
 from earshot_server.operator_client import TOKEN_VARIABLE, OperatorClient
 from earshot_server.records import PhaseRecord
 from earshot_server.store.database import Database
@@ -147,6 +148,23 @@ def test_a_phase_in_which_nothing_stands_clear_says_so_in_a_sentence(
     sentence = f"  nothing stands clear of the noise: {said}; a larger crowd would show more"
     assert (shown.splitlines()[-1] == sentence) == bool(said)
     assert "may be noise" not in shown or not said
+
+
+@pytest.mark.parametrize(
+    ("record", "limited"),
+    [
+        (made.published_learning(53, made.NOW), True),
+        (made.published_discovery(54, made.NOW), False),
+    ],
+)
+def test_a_list_says_for_which_phones_its_cost_holds(
+    record: PhaseRecord, limited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OperatorClient, "phases", lambda self: (PhaseView.of(record),))
+    monkeypatch.setattr(OperatorClient, "privacy", lambda self: PrivacySpent.of([record]))
+    shown = earshot("phase", "list", **{TOKEN_VARIABLE: "x" * 43}).stdout
+    assert "a phone that took part in all of them has spent" in shown
+    assert (OF_NAMED_RECORDINGS in shown) == limited
 
 
 def test_invitations_are_listed_revoked_and_refused_by_name(desk: Desk, tmp_path: Path) -> None:

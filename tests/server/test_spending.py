@@ -15,17 +15,19 @@ from support.dashboard_records import (
     running,
     too_few,
 )
-from support.played_phase import PARAMETERS
+from support.played_phase import PARAMETERS, PHONES, play
 
 from earshot_protocol.api import PRIVACY
 from earshot_protocol.phases.plan import Outcome
-from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
+from earshot_protocol.privacy.accounting import TOLD_DELTA, composed_cost, epsilon_at
 from earshot_protocol.privacy.events import Approximate, DiscreteLaplaceSum
+from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO
 from earshot_server.api.views import PrivacySpent
+from earshot_server.dashboard.spending import OF_NAMED_RECORDINGS, of_all, of_phase
 from earshot_server.phases.spending import expenses_of, released, spending
-from earshot_server.records import PhaseRecord
+from earshot_server.records import PUBLISHED, PhaseRecord
 from earshot_server.store.database import Database
 
 
@@ -120,6 +122,42 @@ def test_a_cohort_spends_in_phases_that_are_open_to_it() -> None:
         assert spent.cohorts[name] == alone
         for unit, (epsilon, _) in by_hand(*phases).items():
             assert 0 < alone[unit].epsilon <= epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recordings", [12, COUNTED_RECORDINGS])
+def test_per_phone_a_ledger_counts_more_recordings_and_the_server_says_so(recordings: int) -> None:
+    parameters = msgspec.structs.replace(PARAMETERS, recordings=recordings)
+    game = play(ideal=True, parameters=parameters)
+    game.until(PUBLISHED)
+    published = msgspec.structs.replace(
+        published_learning(1, 1e9),
+        parameters=parameters,
+        joined=PHONES,
+        ending=game.coordinator.result(),
+    )
+    told = {unit: cost.epsilon for unit, cost in spending([published]).total.items()}
+    ledger = game.phones[0].ledger
+    kept = {unit: composed_cost(ledger.expenses_of(unit)).epsilon for unit in LEDGER_UNITS}
+    assert kept[Unit.RECORDING] == pytest.approx(told[Unit.RECORDING])
+    if recordings == COUNTED_RECORDINGS:
+        assert kept[Unit.PHONE] == pytest.approx(told[Unit.PHONE])
+    else:  # both clustering and selection count COUNTED_RECORDINGS / 12 times as many
+        assert kept[Unit.PHONE] > 80 * told[Unit.PHONE]
+    assert of_phase(published).limited == OF_NAMED_RECORDINGS
+    assert f"{COUNTED_RECORDINGS:,} recordings" in OF_NAMED_RECORDINGS
+
+
+def test_only_costs_of_local_clustering_are_limited_to_some_phones() -> None:
+    counted, learned = published_statistics(1, 1e9), published_learning(2, 2e9)
+    assert of_phase(counted).limited == ""
+    assert [row.limited for row in of_all([counted])] == [""]
+    by_kind = {row.sort: row.limited for row in of_all([counted, learned])}
+    assert by_kind == {
+        "learning phases": OF_NAMED_RECORDINGS,
+        "statistics phases": "",
+        "": OF_NAMED_RECORDINGS,
+    }
 
 
 def test_the_api_tells_it(database: Database, tmp_path: Path) -> None:

@@ -90,3 +90,8 @@ def test_moments_are_in_utc_for_people_and_machines() -> None:
     assert wording.moment(made.NOW) == (
         f'<time datetime="{expected:%Y-%m-%dT%H:%M:%SZ}">21 Sep 2026, 14:13 UTC</time>'
     )
+
+
+def test_a_symbol_that_begins_a_sentence_keeps_its_form() -> None:
+    assert wording.sentence("ε of the phase is too large.") == "ε of the phase is too large"
+    assert wording.sentence("too few phones") == "Too few phones"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import partial
@@ -201,6 +202,7 @@ def phone(
                     sources = _sources(
                         hear, reference.hierarchy, rate_of(hears), microphone, recordings
                     )
+                day.enrol()
                 day.hear(hearing, [EndingSource(termination, source) for source in sources])
                 last = day.visit(until_result)
             except Terminated:
@@ -337,6 +339,14 @@ class _Day:
     poll: float
     once: bool
 
+    def enrol(self) -> None:
+        """Enrol before anything is heard: a code that is refused ends the run at once.
+
+        A server that cannot be reached now is asked again at the first visit.
+        """
+        with suppress(UnavailableError):
+            self._enrol()
+
     def hear(self, hearing: Hearing, sources: Sequence[Source]) -> None:
         """Hear everything that there is to hear."""
         for source in sources:
@@ -351,7 +361,14 @@ class _Day:
 
     def visit(self, until_result: bool) -> Visit | None:
         """Visit the server until there is a reason to end; return the last visit."""
-        self._enrol()
+        while not self.client.enrolled:
+            try:
+                self._enrol()
+            except UnavailableError as error:
+                if self.once:
+                    raise
+                self.report.say(f"{Event.TROUBLE}: {error}")
+                self.termination.pause(max(error.seconds, min(self.poll, 30.0)))
         visit = None
         while True:
             ending = self.client.ending
@@ -369,14 +386,5 @@ class _Day:
                 self.termination.pause(visit.seconds)
 
     def _enrol(self) -> None:
-        while True:
-            try:
-                name = self.client.enrol()
-            except UnavailableError as error:
-                if self.once:
-                    raise
-                self.report.say(f"{Event.TROUBLE}: {error}")
-                self.termination.pause(max(error.seconds, min(self.poll, 30.0)))
-            else:
-                self.report.say(f"enrolled as phone {name}")
-                return
+        known = "is " if self.client.enrolled else ""
+        self.report.say(f"{known}enrolled as phone {self.client.enrol()}")

@@ -9,11 +9,19 @@ from typing import Any
 import msgspec
 
 from earshot_protocol.phases.acceptance import Limits
+from earshot_protocol.phases.learning import CLUSTER
 from earshot_protocol.privacy.budgets import Span, Standing
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 
 _SPANS = {Span.YEAR: "this year (366 days)", Span.LIFE: "ever"}
+_COUNTED = (
+    f"Per phone, clustering and selection count at least {COUNTED_RECORDINGS} recordings, whatever "
+    "the phone holds,",
+    "so that no later refusal reveals how many those are. The server's figure counts the number of "
+    "the phase.",
+)
 _HEADS = ("day (UTC)", "phase", "what was released", "how", "per recording", "per phone")
 
 
@@ -31,6 +39,7 @@ def lines(ledger: Ledger, limits: Limits, today: date) -> list[str]:
         "that the phone contributed: an ε below 1 allows little, one above 10 almost everything.",
         "Totals are the joint cost of all releases. Each ε holds at the δ beside it. At a larger δ",
         "the same releases have a smaller ε, so a total may be smaller than one of its parts.",
+        *(_COUNTED if any(entry["step"] == CLUSTER for entry in ledger.export()) else ()),
     ]
 
 

@@ -167,7 +167,8 @@ class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
 
     phases: tuple[PhaseSpent, ...]
     total: tuple[Spent, ...]
-    """Privacy spent by a phone that took part in all of them: an upper bound for every phone."""
+    """Privacy spent by a phone that took part in all of them: an upper bound for every phone that
+    holds at most as many recordings as each phase of local clustering names."""
     cohorts: dict[str, tuple[Spent, ...]]
     """Privacy spent by a phone that took part in all phases open to it, by cohort."""
 

@@ -18,7 +18,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.commands.options import AsJson, Labels
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.dashboard import prospects
-from earshot_server.dashboard.spending import dearer_recording
+from earshot_server.dashboard.spending import dearer_recording, limited_to
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.dashboard.wording import counted, real
 from earshot_server.phases.options import (
@@ -98,6 +98,7 @@ def _lines(
             for each, price in ((each, proposal.prices[each.value]) for each in _UNITS)
         ),
         *_dearer(proposal),
+        *([f"  {limited}"] if (limited := limited_to([parameters])) else []),
         *prospects.prototype_lines(parameters),
         *_sight(asked, proposal),
         *_refusals(proposal),

@@ -22,7 +22,12 @@ from earshot_protocol.two_operators.parameters import USUAL_REPORTS
 from earshot_server.dashboard.languages import gettext as _
 from earshot_server.dashboard.languages import gettext_among, ngettext, noted
 from earshot_server.dashboard.sentences import kind_of_phase, step
-from earshot_server.dashboard.spending import VACUOUS_EPSILON, dearer_recording, is_vacuous
+from earshot_server.dashboard.spending import (
+    VACUOUS_EPSILON,
+    dearer_recording,
+    is_vacuous,
+    limited_to,
+)
 from earshot_server.dashboard.wording import byte_size, duration, instant, listed, real, whole
 from earshot_server.phases.expected import Expected
 from earshot_server.phases.forecast import (
@@ -120,7 +125,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         ),
         f"{_('each phone spends'):<24}  {_('per recording'):<28}  "
         + _("per phone (zero-out: its part against zeros)"),
-        *_spending(seen),
+        *_spending(asked.parameters, seen),
         *_weights(asked.parameters),
         *_places(asked.parameters),
         *prototype_lines(asked.parameters),
@@ -143,7 +148,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
     ]
 
 
-def _spending(seen: Forecast) -> list[str]:
+def _spending(parameters: Parameters, seen: Forecast) -> list[str]:
     costs: dict[str, dict[str, tuple[float, float]]] = {}
     for release in seen.privacy:
         name = step(release.step)
@@ -166,10 +171,11 @@ def _spending(seen: Forecast) -> list[str]:
         epsilon=real(replaced.epsilon),
         delta=real(replaced.delta),
     )
-    dearer = dearer_recording(seen.together)
+    dearer, limited = dearer_recording(seen.together), limited_to([parameters])
     return [
         *rows,
         *([f"  {dearer}"] if dearer else []),
+        *([f"  {limited}"] if limited else []),
         beside,
         *(
             _(_VACUOUS[unit], epsilon=f"{VACUOUS_EPSILON:g}")

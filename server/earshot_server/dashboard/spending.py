@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from earshot_protocol.messages import Failed
-from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import LocalRelease, Outcome
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
@@ -32,6 +33,12 @@ _KINDS = {
     "labelling": noted("labelling phases"),
     "statistics": noted("statistics phases"),
 }
+OF_NAMED_RECORDINGS = noted(
+    "Where phones cluster their own recordings, the cost per phone is for a phone that holds at "
+    "most as many as its phase names; one that holds more spends more. Each phone's own ledger "
+    "counts at least 1,000 recordings, so as not to reveal how many it holds."
+)
+"""Explanation of an ε per phone that depends on the phase's number of recordings."""
 
 
 class StepSpending(NamedTuple):
@@ -56,6 +63,7 @@ class Privacy:
         spent: Cost of the steps that phones have paid together, per unit.
         complete: Whether phones have paid all steps.
         vacuous: Costs that are too large to promise anything (`is_vacuous`), by unit.
+        limited: Phones for which the cost per phone holds, if not for all (`limited_to`).
     """
 
     rows: tuple[StepSpending, ...]
@@ -63,6 +71,7 @@ class Privacy:
     spent: Costs
     complete: bool
     vacuous: Costs
+    limited: str
 
     @property
     def dearer(self) -> str:
@@ -99,7 +108,8 @@ def of_phase(record: PhaseRecord) -> Privacy:
         for unit, cost in (spent if isinstance(record.ending, Failed) else together).items()
         if unit in LEDGER_UNITS and is_vacuous(cost)
     }
-    return Privacy(rows, together, spent, all(row.spent for row in rows), vacuous)
+    limited = limited_to([record.parameters])
+    return Privacy(rows, together, spent, all(row.spent for row in rows), vacuous, limited)
 
 
 def _planned(record: PhaseRecord) -> tuple[Release, ...]:
@@ -130,6 +140,14 @@ def dearer_recording(costs: Mapping[Any, Cost]) -> str:
     return _(DEARER_RECORDING)
 
 
+def limited_to(phases: Iterable[Parameters]) -> str:
+    """Return for which phones the cost per phone of these phases holds; empty if for all."""
+    parts = (part for parameters in phases for part in parameters.plan().parts)
+    if not any(isinstance(part, LocalRelease) for part in parts):
+        return ""
+    return _(OF_NAMED_RECORDINGS)
+
+
 class Total(NamedTuple):
     """Total that a phone has paid that took part in all phases of a group.
 
@@ -137,11 +155,13 @@ class Total(NamedTuple):
         sort: Name of the group; empty for all phases.
         phases: Number of its phases that have cost phones anything.
         spent: Cost per unit.
+        limited: Phones for which the cost per phone holds, if not for all (`limited_to`).
     """
 
     sort: str
     phases: int
     spent: Costs
+    limited: str
 
     @property
     def dearer(self) -> str:
@@ -159,11 +179,15 @@ def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
     rows = [_of_kind(kind, paid) for kind in kinds] if len(kinds) > 1 else []
     for name, spent in together.cohorts.items():
         open_to = [record for record in paid if not record.cohorts or name in record.cohorts]
-        rows.append(Total(_("cohort %(name)s", name=name), len(open_to), spent))
-    return (*rows, Total("", len(paid), together.total))
+        rows.append(Total(_("cohort %(name)s", name=name), len(open_to), spent, _limited(open_to)))
+    return (*rows, Total("", len(paid), together.total, _limited(paid)))
 
 
 def _of_kind(kind: str, paid: Sequence[PhaseRecord]) -> Total:
     records = [record for record in paid if record.parameters.kind == kind]
     sort = _(_KINDS.get(kind, f"{kind} phases"))
-    return Total(sort, len(records), spending(records).total)
+    return Total(sort, len(records), spending(records).total, _limited(records))
+
+
+def _limited(records: Iterable[PhaseRecord]) -> str:
+    return limited_to(record.parameters for record in records)

@@ -63,7 +63,8 @@ def as_text(value: object, printable: Callable[[str], str] = printable) -> objec
 def sentence(text: str) -> str:
     """Return printable text with a capital first letter and without a final full stop."""
     text = printable(text).strip().removesuffix(".")
-    return text[:1].upper() + text[1:]
+    symbol = text[:1] in ("ε", "δ")  # whose capitals look like other letters
+    return text if symbol else text[:1].upper() + text[1:]
 
 
 def whole(value: float) -> str:

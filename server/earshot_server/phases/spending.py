@@ -1,8 +1,8 @@
 """Privacy cost of phases to their participants: of each, and of all together.
 
 A total is the cost to a phone that took part in every phase it was offered, composed from the
-events of its releases if that is less than their sum: an upper bound for every phone of this
-server.
+events of its releases if that is less than their sum: an upper bound for every phone of this server
+that holds at most as many recordings as each phase of local clustering names.
 """
 
 from __future__ import annotations

@@ -320,8 +320,9 @@ def test_sigterm_ends_it_in_the_middle_of_a_file_without_end(
         raise AssertionError("nothing has ended this")
 
     monkeypatch.setattr(SoundFile, method, endless)
+    # A server that is away keeps no phone from hearing.
     words = ("--data", str(tmp_path), "--server", "http://127.0.0.1:9", "--hear", str(sound))
-    run = earshot("phone", *words)
+    run = earshot("phone", *words, "--invitation", "welcome")
     assert (run.returncode, run.stdout) == (0, "stopped\n")
 
 
@@ -432,10 +433,11 @@ def test_a_folder_in_use_without_key_or_in_the_way_is_refused(tmp_path: Path) ->
     assert (blocked.returncode, blocked.stderr.count("\n")) == (2, 1)
 
 
-def test_a_forged_invitation_and_a_server_that_is_away(tmp_path: Path) -> None:
+def test_a_forged_invitation_and_a_server_that_is_away(tmp_path: Path, sound: Path) -> None:
     with serving(asking(Wait(seconds=1e5))) as server:
-        seen = run("--data", tmp_path, "--server", server.url, "--invitation", "forged")
-        assert seen.returncode == 2
+        words = ("--data", tmp_path, "--server", server.url, "--hear", sound)
+        seen = run(*words, "--invitation", "forged")
+        assert (seen.returncode, seen.stdout) == (2, "")  # nothing was heard before
         assert "not an invitation code" in seen.stderr
         assert [path for path, _ in server.requests] == [ENROL]
         run("--data", tmp_path, "--server", server.url, "--invitation", "welcome", "--once")
@@ -446,7 +448,7 @@ def test_a_forged_invitation_and_a_server_that_is_away(tmp_path: Path) -> None:
             server.trap = lambda path, body: None
             lines.append(process.stdout.readline())
     assert lines == [
-        "enrolled as phone 1\n",
+        "is enrolled as phone 1\n",
         "trouble: internal: nothing was changed\n",
         "waiting: nothing to do now\n",
     ]

@@ -17,6 +17,7 @@ from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection,
 from earshot_server.dashboard import refusals
 from earshot_server.dashboard.outcomes import nothing_clear, words_for
 from earshot_server.dashboard.sentences import helped, trust, waiting
+from earshot_server.dashboard.spending import limited_to
 from earshot_server.dashboard.wording import from_now, printable, real
 from earshot_server.records import MOST_TRIES
 
@@ -55,6 +56,8 @@ def list_phases(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = F
         _total("a phone that took part in all of them has spent", spent.total)
         for cohort, costs in spent.cohorts.items():
             _total(f"one of the cohort {cohort}, in all that it could join,", costs)
+        if limited := limited_to(phase.parameters for phase in phases):
+            print(limited)
 
 
 def show(
