@@ -48,7 +48,7 @@ from earshot_simulations.phases.settings import (
 )
 from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
 from earshot_simulations.populations.vectors import counts_of, is_vectors
-from earshot_simulations.reporting.words import at_delta
+from earshot_simulations.reporting.words import at_delta, whole
 
 if TYPE_CHECKING:
     from earshot_simulations.phases.kept import Pair
@@ -375,7 +375,8 @@ def _summary(figures: dict[str, Any]) -> dict[str, Any]:
             for name in ("ari_train", "ari_test", "label_accuracy", "clear_label_accuracy")
         },
         **_spent(figures),
-        **{name: figures[name] for name in ("peak_memory_mb", "interrupted")},
+        "peak_memory": f"{whole(figures['peak_memory_mb'])} MB",
+        "interrupted": figures["interrupted"],
     }
 
 
