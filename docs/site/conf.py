@@ -6,6 +6,7 @@ the same page on a forge and on the site.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from dataclasses import is_dataclass
@@ -57,7 +58,6 @@ myst_heading_anchors = 4
 
 # Single backticks in docstrings are code, with a link where they name something of the reference.
 default_role = "py:obj"
-smartquotes_action = "qe"  # two hyphens begin an option
 napoleon_use_ivar = True  # a named tuple's fields are listed once
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": True}
@@ -129,19 +129,21 @@ def _lead_to_pages(app: Sphinx, page: nodes.document) -> None:
 _FIELDS = "Attributes:"
 
 
-def _inherit_fields(
+def _complete(
     app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]
 ) -> None:
-    """Describe the fields that a dataclass inherits before its own."""
+    """Describe the fields that a dataclass inherits before its own; keep colons of attributes."""
+    if what in ("attribute", "data", "property"):
+        lines[:0] = ["..", ""]  # napoleon takes what precedes a colon in the first line for a type
     if what != "class" or not is_dataclass(it) or _FIELDS not in lines:
         return
     place = lines.index(_FIELDS) + 1
     for base in filter(is_dataclass, it.__mro__[1:]):
         _, _, entries = cleandoc(base.__doc__ or "").partition(f"{_FIELDS}\n")
-        lines[place:place] = entries.splitlines()
+        lines[place:place] = re.sub(r"--[a-z-]+", r"`\g<0>`", entries).splitlines()
 
 
 def setup(app: Sphinx) -> None:
     """Connect what this file adds."""
     app.connect("doctree-read", _lead_to_pages)
-    app.connect("autodoc-process-docstring", _inherit_fields, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", _complete, priority=400)  # before napoleon

@@ -129,11 +129,12 @@ def chosen(
         if (each.dimensions, each.count) == (dimensions, count):
             return each.centroids()
     has = ", ".join(f"{each.count} in {each.dimensions}" for each in sets) or "none at all"
+    either = "choose from what this one has, or take" if sets else "take"
     raise MissingCentroidsError(
         f"encoder '{encoder}' has no {count} start centroids in {dimensions} dimensions; it has "
         f"{has}. The shipped {WITH_ALL} and encoders that `earshot train` makes have "
-        f"{_listed(USUAL_COUNTS)} in each of {_listed(USUAL_DIMENSIONS)} dimensions: choose from "
-        "what this one has, or take one of those"
+        f"{_listed(USUAL_COUNTS)} in each of {_listed(USUAL_DIMENSIONS)} dimensions: {either} "
+        "one of those; a learning phase (--discovery local) needs none"
     )
 
 

@@ -22,7 +22,7 @@ from earshot_server.phases.options import Discovery
 from earshot_simulations.commands import simulate as command
 from earshot_simulations.phases import simulation
 from earshot_simulations.phases.kept import read
-from earshot_simulations.phases.settings import ROUTES
+from earshot_simulations.phases.route_options import OPTIONS
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
 FIELDS = {
@@ -304,7 +304,7 @@ def test_a_fraction_that_is_none_is_one_line(
 def test_a_count_that_is_none_is_one_line(
     option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    own = option.replace("-", "_") in ROUTES[Discovery.LOCAL].options
+    own = option.replace("-", "_") in OPTIONS[Discovery.LOCAL]
     route = ("--discovery", "local") if own else ()
     status, out, err = earshot(monkeypatch, capsys, "simulate", f"--{option}", value, *route)
     assert (status, out, len(err.splitlines())) == (2, "", 1)

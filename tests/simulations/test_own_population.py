@@ -180,6 +180,12 @@ def test_settings_that_contradict_it_are_refused(changes: dict[str, Any], says: 
         simulate(replace(SMALL, **changes), population=Crowd())
 
 
+@pytest.mark.parametrize("name", ["population", "clustering", "attack", "encoder"])
+def test_a_class_in_place_of_an_object_is_refused(name: str) -> None:
+    with pytest.raises(InvalidParametersError, match=rf"{name} Crowd: .* an instance, Crowd\(\)"):
+        simulate(SMALL, **{name: Crowd})  # type: ignore[arg-type]
+
+
 def test_settings_that_agree_with_it_are_taken() -> None:
     run = simulate(replace(SMALL, phones=30, dimensions=4), population=Crowd())
     assert run.phones == 30

@@ -18,7 +18,7 @@ from support.own_things import LOCAL, SMALL
 from support.simulated import decided
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_simulations import Settings, result, simulate, sweep
+from earshot_simulations import PolicyChoice, Settings, result, simulate, sweep
 from earshot_simulations.phases.kept import OtherSoundError, read, repeatable
 from earshot_simulations.phases.settings import replaced
 from earshot_simulations.populations import vectors
@@ -225,6 +225,12 @@ def test_a_file_that_cannot_be_used_is_refused_by_name(
     assert str(refused.value).startswith(f"{file}: ")
 
 
+def test_too_few_phones_for_the_policy_are_counted(file: Path) -> None:
+    said = r"phones=30.*npz has 40 phones, of which 30 take part: 10 are held out \(--policy"
+    with pytest.raises(InvalidParametersError, match=said):
+        replace(over(file), policy=PolicyChoice.DEFAULT).check()
+
+
 def test_too_few_phones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidParametersError, match=r"\.npz: phones=1: must be a whole number, from 3"
@@ -346,7 +352,11 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (("--heterogeneity.concentration", "2"), "heterogeneity: not beside data="),
         (("--pool", "5"), "pool: not beside data="),
         (("--encoder", "contrast-2"), "encoder: not beside data="),
+        (("--scenes", "10"), "scenes: not beside data="),
+        (("--heterogeneity.mislabelled", "0"), "heterogeneity: not beside data="),
         (("--phones", "31"), "phones=31: not beside data="),
+        (("--phones", "40"), "which has 40 phones, of which 30 take part: 10 are held out"),
+        (("--phones", "500"), "which has 40 phones, of which 30 take part: 10 are held out"),
         (("--dimensions", "5"), "dimensions=5: not beside data="),
     ],
 )

@@ -42,11 +42,13 @@ from earshot_simulations.phases.settings import (
     PhaseSettings,
     Routes,
     Settings,
+    not_beside,
+    replaced,
     whole_budget,
 )
 from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
-from earshot_simulations.populations.vectors import is_vectors
-from earshot_simulations.reporting.words import at_delta
+from earshot_simulations.populations.vectors import counts_of, is_vectors
+from earshot_simulations.reporting.words import at_delta, whole
 
 if TYPE_CHECKING:
     from earshot_simulations.phases.kept import Pair
@@ -76,6 +78,7 @@ def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
     """Fill missing options from the file of `--config`, if there is one."""
     del app, commands
     given = {argument.name: argument for argument in arguments if argument.tokens}
+    _refuse_beside_vectors({name: each.tokens[-1].value for name, each in given.items()})
     if "--config" not in given or "--repeat" in given:
         return
     from earshot_simulations.sweeps.plan import read_settings
@@ -90,6 +93,22 @@ def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
         argument, _, _ = arguments.match(option)
         if not argument.tokens:
             argument.append(Token(keyword=option, value=value or "true", source=file))
+
+
+def _refuse_beside_vectors(given: Mapping[str, str]) -> None:
+    """Refuse options that a file of vectors replaces where they have their default.
+
+    With another value they are refused with the settings.
+    """
+    data = given.get("--data", "")
+    if not is_vectors(data):
+        return
+    for name in replaced(True):
+        if any(each.partition(".")[0] == spelled(name) for each in given):
+            raise InvalidInputError(not_beside(name, f"data={data}"))
+    usual = _DEFAULT.phones
+    if given.get("--phones") == str(usual) and (counts := counts_of(Path(data))).phones != usual:
+        raise InvalidInputError(not_beside(f"phones={usual}", f"data={data}", str(counts)))
 
 
 app = App(config=_from_file)
@@ -356,7 +375,8 @@ def _summary(figures: dict[str, Any]) -> dict[str, Any]:
             for name in ("ari_train", "ari_test", "label_accuracy", "clear_label_accuracy")
         },
         **_spent(figures),
-        **{name: figures[name] for name in ("peak_memory_mb", "interrupted")},
+        "peak_memory": f"{whole(figures['peak_memory_mb'])} MB",
+        "interrupted": figures["interrupted"],
     }
 
 

@@ -42,6 +42,13 @@ class Own:
     attack: Attack | None = None
     encoder: Encoder | None = None
 
+    def __post_init__(self) -> None:
+        for name, own in self.given.items():
+            if isinstance(own, type):
+                raise InvalidParametersError(
+                    f"{name} {own.__name__}: is the class; pass an instance, {own.__name__}()"
+                )
+
     @property
     def given(self) -> dict[str, Any]:
         """Things that are given, by name."""

@@ -53,7 +53,7 @@ from earshot_simulations.populations import Blobs, Heterogeneity, LiftedBlobs, S
 from earshot_simulations.populations.interface import LEAST_PHONES, MOST_PHONES
 from earshot_simulations.populations.own import OwnPopulation
 from earshot_simulations.populations.own_encoder import OwnEncoder
-from earshot_simulations.populations.vectors import Vectors, is_vectors
+from earshot_simulations.populations.vectors import Vectors, counts_of, is_vectors
 from earshot_simulations.reporting.words import counted
 from earshot_simulations.versions import digest, file_digest, readable_digest, versions
 
@@ -254,20 +254,19 @@ class PhaseSettings(ABC, Generic[F]):
         usual = type(self)()
         for name in replaced(is_file):
             if getattr(self, name) != getattr(usual, name):
-                raise InvalidParametersError(
-                    f"{name}: not beside {beside}, which says itself what phones hear; leave it out"
-                )
+                raise InvalidParametersError(not_beside(name, beside))
         if own.encoder is not None:
             raise InvalidParametersError(
                 f"encoder: not beside {beside}, which holds points already; leave it out"
             )
         found = {"phones": population.phones, "dimensions": population.points}
+        told = {name: f"has {number}" for name, number in found.items()}
+        if is_file:
+            told["phones"] = str(counts_of(Path(self.data)))
         for name in found.keys() & kinds(type(self)).keys():
             if getattr(self, name) not in (getattr(usual, name), found[name]):
-                raise InvalidParametersError(
-                    f"{name}={getattr(self, name)}: not beside {beside}, which has {found[name]}; "
-                    "leave it out"
-                )
+                given = f"{name}={getattr(self, name)}"
+                raise InvalidParametersError(not_beside(given, beside, told[name]))
         return self._with(**found), population
 
     def _heard_by(self, own: Encoder) -> Self:
@@ -321,10 +320,13 @@ class PhaseSettings(ABC, Generic[F]):
         self.any_parameters(population).check_feasible()
         refusals = self.refusals(self.agreement, population)
         if refusals:
+            is_file = own.population is None and is_vectors(self.data)
+            said = f"; data={self.data} {counts_of(Path(self.data))}" if is_file else ""
+            anything = PolicyChoice.ANYTHING
             raise InvalidParametersError(
                 f"no phone would take part by default, with --policy {self.agreement}: "
-                f"{'; '.join(map(str, refusals))} (--policy {PolicyChoice.ANYTHING} simulates "
-                "phones that agree to anything)"
+                f"{'; '.join(map(str, refusals))}{said} (--policy {anything}, or policy="
+                f"'{anything}' in Python, simulates phones that agree to anything)"
             )
 
     def check_own(self, own: Own, population: OwnPopulation | None) -> None:
@@ -448,6 +450,17 @@ class PhaseSettings(ABC, Generic[F]):
         """Return caveats about the figures, most important first."""
         del population, success, found
         return ()
+
+
+def not_beside(given: str, beside: str, has: str = "says itself what phones hear") -> str:
+    """Return the refusal of a setting beside a population of the caller's own.
+
+    Args:
+        given: Name of the setting, with its value.
+        beside: Name of the population.
+        has: Statement about the population that the setting contradicts.
+    """
+    return f"{given}: not beside {beside}, which {has}; leave it out"
 
 
 _SAID_BY_POPULATIONS = ("data", "scenes", "labelled", "heterogeneity", "pool", "encoder")

@@ -94,7 +94,7 @@ def simulate(
             KeyboardInterrupt, which ends the run as Ctrl-C does.
 
     Returns:
-        A `Run`: the privacy spent, the steps, and `found`, the scores and arrays of the result.
+        The run, with the privacy spent, its steps, and the result's scores and arrays in `found`.
 
     Raises:
         InvalidParametersError: The settings cannot be simulated; raised before any work.

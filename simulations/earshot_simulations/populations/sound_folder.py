@@ -21,6 +21,7 @@ from earshot_models.datasets.splits import split
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.sound_reading import UnreadableFileError, opened, visible
+from earshot_protocol.spectrum import NARROW
 from earshot_simulations.populations.embedded import (
     EMBEDDINGS,
     HEAR,
@@ -46,6 +47,8 @@ _CUT = "cut"
 """Name of the file with the number of embedded seconds and the skipped ones of each clip."""
 
 _MOST_NAMED = 5
+_NARROW = "contrast-1"
+"""Shipped encoder that hears at the rate of `NARROW`, and has no start centroids."""
 
 
 class SoundFolder(EmbeddedSound):
@@ -216,19 +219,22 @@ def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:
 
     Only headers are read; files that do not decode are skipped later.
     """
-    below = []
+    below, least = [], rate
     for clip in clips:
         with suppress(UnreadableFileError):
             own = recorded_rate(clip.path)
+            least = min(least, own)
             if own < rate:
                 below.append(f"{clip.name} ({own:,})")
     if below:
         more = len(below) - _MOST_NAMED
+        narrow = f", as {_NARROW} does (with --discovery local alone)"
         raise InvalidInputError(
             f"the encoder '{encoder}' hears {rate:,} samples per second, but {len(below)} of "
             f"{len(clips)} files have fewer: {', '.join(below[:_MOST_NAMED])}"
             + (f" and {more} more" if more > 0 else "")
             + "; record at that rate or above, or choose an encoder that hears less"
+            + (narrow if NARROW.rate <= least < rate else "")
         )
 
 

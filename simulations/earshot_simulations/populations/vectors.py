@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,22 @@ _DAMAGED = (
 Arrays = Mapping[str, NDArray[Any]]
 
 
+class Counts(NamedTuple):
+    """Numbers of phones of a file of vectors.
+
+    Attributes:
+        in_file: Number of phones in the file.
+        phones: Number of phones that take part; the others are held out.
+    """
+
+    in_file: int
+    phones: int
+
+    def __str__(self) -> str:
+        rest = self.in_file - self.phones
+        return f"has {self.in_file} phones, of which {self.phones} take part: {rest} are held out"
+
+
 class Vectors:
     """A `Population` from a file of embedded recordings.
 
@@ -73,20 +89,16 @@ class Vectors:
             InvalidInputError: There is no such file, or something in it cannot be used; the message
                 says what, and what would be accepted.
         """
-        try:
-            status = path.stat()
-            self.key = file_digest(path)
-            arrays = _read(path, status.st_size, status.st_mtime_ns)
-        except OSError as error:
-            raise InvalidInputError(f"{path}: cannot be read ({error.strerror or error})") from None
+        arrays = _opened(path)
+        self.key = file_digest(path)
         self.name = visible(path.name)
         self.geometry = Geometry(str(arrays.get("geometry", Geometry.SPHERICAL)))
         self.labels: tuple[str, ...] = tuple(arrays["names"].tolist())
         self.dimensions = arrays["vectors"].shape[1]
-        numbers, count = arrays["phone"], int(arrays["phone"].max()) + 1
+        numbers, counts = arrays["phone"], _counts(arrays)
+        count, self.phones = counts
         aside = seeds.generator(seed, Stream.SPLIT).permutation(count)
-        aside = np.sort(aside[: max(1, int(HELD_OUT_SHARE * count))])
-        self.phones = count - len(aside)
+        aside = np.sort(aside[: count - self.phones])
         is_aside = np.isin(numbers, aside)
         # Rows of one phone stand together, in the file's order.
         rows = np.flatnonzero(~is_aside)
@@ -116,6 +128,20 @@ class Vectors:
         return {**self.__dict__, "_others": None}
 
 
+def counts_of(path: Path) -> Counts:
+    """Return the numbers of phones of a file.
+
+    Raises:
+        InvalidInputError: The file cannot be used, as for `Vectors`.
+    """
+    return _counts(_opened(path))
+
+
+def _counts(arrays: Arrays) -> Counts:
+    count = int(arrays["phone"].max()) + 1
+    return Counts(count, count - max(1, int(HELD_OUT_SHARE * count)))
+
+
 def is_vectors(data: str) -> bool:
     """Return whether data are a file of vectors, by its name."""
     return data.lower().endswith(SUFFIX)
@@ -129,6 +155,14 @@ def _some(scenes: NDArray[np.int16], is_aside: NDArray[np.bool_], seed: int) -> 
         for scene in range(int(scenes.max()) + 1)
     ]
     return np.concatenate(chosen) if chosen else np.empty(0, np.int64)
+
+
+def _opened(path: Path) -> Arrays:
+    try:
+        status = path.stat()
+        return _read(path, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise InvalidInputError(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
 @lru_cache(maxsize=1)
