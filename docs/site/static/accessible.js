@@ -16,6 +16,14 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const link of document.querySelectorAll(".sphx-glr-thumbcontainer a")) {
     link.setAttribute("aria-label", link.textContent);
   }
+  for (const parameters of document.querySelectorAll(".sig > dl")) {
+    const list = document.createElement("ul"); // a signature of many lines defines no terms
+    list.style = "list-style: none; margin: 0";
+    for (const each of [...parameters.children]) {
+      list.appendChild(document.createElement("li")).append(...each.childNodes);
+    }
+    parameters.replaceWith(list);
+  }
   for (const corner of document.querySelectorAll("th")) {
     if (!corner.textContent.trim()) corner.replaceWith(document.createElement("td"));
   }
