@@ -546,8 +546,7 @@ def test_the_pages_install_serve_and_run_phones_by_both_routes() -> None:
 @pytest.fixture
 def home(open_folder: Path) -> Path:
     """Of somebody who is not root: for root there is another page."""
-    home = open_folder / "home"
-    home.mkdir()
+    home = Path(tempfile.mkdtemp(dir=open_folder))
     if os.geteuid() == 0:
         os.chown(home, 65534, 65534)
     return home
@@ -564,7 +563,7 @@ def as_shown(serve: str, home: Path, path: str) -> Iterator[str]:
     """The server of a page, but for the port, which may be taken here; yields its address."""
     port = own_port()
     address = f"http://127.0.0.1:{port}"
-    with (home.parent / "log").open("w") as log:
+    with (home.parent / f"{home.name}.log").open("w") as log:
         server = subprocess.Popen(  # noqa: S603 - the words of our pages
             typed(f"exec {serve} --port {port}"),
             cwd=home,
