@@ -167,6 +167,12 @@ class Phone(Listener):
         member = self._membership()
         return "" if member is None else kind_of(member.parameters).shortfall(self._memory)
 
+    @property
+    def phase(self) -> bytes | None:
+        """Phase under way in which this phone has answered, 16 bytes; None if there is none."""
+        member = self._membership()
+        return None if member is None else member.phase
+
     def answer(self, task: Task) -> Answer | None:
         """Answer a task; return None if it needs no answer.
 

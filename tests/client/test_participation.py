@@ -69,7 +69,9 @@ def participation(
 
 def test_it_waits_as_long_as_it_is_told_but_not_longer_than_it_may() -> None:
     visit = participation(Line(Wait(seconds=20.0), Wait(seconds=1e6)))
-    assert visit() == Visit(Event.WAITING, "nothing to do now", 20.0)
+    assert visit() == Visit(
+        Event.WAITING, "nothing to do now; no phase has begun for this phone", 20.0
+    )
     assert visit().seconds == 600.0
 
 
@@ -78,6 +80,13 @@ def test_after_an_answer_it_asks_again_at_once() -> None:
     said = "local centroids; this phone takes part without recordings"
     assert participation(script)() == Visit(Event.ANSWERED, said, 0.0)
     assert len(script.sent) == 1
+
+
+def test_it_says_which_phase_it_is_in_and_whether_it_had_a_part_in_what_is_over() -> None:
+    visit = participation(Line(cluster(1), Wait(seconds=9.0), found(1), found(2)))
+    assert visit().event is Event.ANSWERED
+    assert visit().detail == f"nothing to do now; in phase {numbered(1).hex()}"
+    assert [visit().detail for _ in range(2)] == ["result", "result; this phone had no part in it"]
 
 
 def test_at_a_bad_time_the_server_hears_nothing() -> None:
@@ -171,7 +180,7 @@ def test_every_ending_is_told_once_and_the_server_hears_which_are_known() -> Non
 def test_what_was_published_before_this_phone_came_is_kept_but_is_no_news() -> None:
     store = MemoryStore()
     visit = participation(Line(found(1), failed(2)), store)
-    assert visit() == Visit(Event.ENDED, "result", 0.0)
+    assert visit() == Visit(Event.ENDED, "result; this phone had no part in it", 0.0)
     assert Endings(store).untold() is None
     assert Endings(store).known() == (numbered(1),)
     visit()

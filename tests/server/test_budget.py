@@ -255,6 +255,13 @@ def test_the_table_says_what_the_json_says() -> None:
     assert proposal["prices"]["phone"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
 
 
+def test_what_can_be_learned_is_told_with_what_phones_labelled() -> None:
+    """The verdict counts on phones with one label each; more labels fit if phones share theirs."""
+    said = run("--phones", "50")
+    assert "1 label can get one together, if every phone labelled only one; 3, if every" in said
+    assert "50 phones can learn up to 1 of 11 labels here" in said
+
+
 def test_the_unit_follows_the_route() -> None:
     local = json.loads(run("--phones", "500", "--discovery", "local", "--json"))
     assert local["wanted"]["unit"] == "recording"

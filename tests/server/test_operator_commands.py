@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from support import dashboard_records as made
 from support.api_caller import Server
@@ -148,6 +149,20 @@ def test_a_phase_in_which_nothing_stands_clear_says_so_in_a_sentence(
     sentence = f"  nothing stands clear of the noise: {said}; a larger crowd would show more"
     assert (shown.splitlines()[-1] == sentence) == bool(said)
     assert "may be noise" not in shown or not said
+
+
+def test_a_refusal_is_told_as_past_because_its_phone_may_have_answered_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record = msgspec.structs.replace(
+        made.published_discovery(55, made.NOW), refusals={"least_phones": 1, "encoder": 2}
+    )
+    kept = PhaseExport(phase=PhaseView.of(record), ending=record.ending)
+    monkeypatch.setattr(OperatorClient, "find", lambda self, written: written)
+    monkeypatch.setattr(OperatorClient, "export", lambda self, phase: kept)
+    shown = earshot("phase", "show", record.phase.hex(), **{TOKEN_VARIABLE: "x" * 43}).stdout
+    assert "  1 phone has refused by least_phones: too few phones take part" in shown
+    assert "  2 phones have refused by encoder: " in shown
 
 
 @pytest.mark.parametrize(

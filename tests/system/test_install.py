@@ -519,91 +519,105 @@ def check_unit(machine: Machine) -> None:
 # ------------------------------------------------------------- what the pages tell operators to do
 
 
-def documented() -> tuple[str, str, str, str]:
-    """To install and to serve, by the README; for fifty phones in two phases, by operations."""
+def to_install_and_serve() -> list[str]:
+    """By the README."""
     readme = (ROOT / "README.md").read_text("utf-8")
+    first = blocks(section(readme, "Serving"), "sh")[0]
+    return [line.partition(" #")[0].strip() for line in first.splitlines()]
+
+
+def fifty_phones() -> list[str]:
+    """To serve, and to run the phones of two phases, by the page of operations."""
     operations = (ROOT / "docs" / "operations.md").read_text("utf-8")
-    (first,) = blocks(section(readme, "Serving"), "sh")
-    install, serve = (line.partition(" #")[0].strip() for line in first.splitlines())
-    fifty = section(operations, "Fifty phones on one machine")
-    again, discovery, learning = blocks(fifty, "sh")
-    assert again.partition(" #")[0] == serve
-    return install, serve, discovery, learning
+    return blocks(section(operations, "Fifty phones on one machine"), "sh")
 
 
 def test_the_pages_install_serve_and_run_phones_by_both_routes() -> None:
-    install, serve, discovery, learning = documented()
-    assert install == "deploy/install.sh"
-    assert "earshot serve --data" in serve
+    assert to_install_and_serve()[0] == "deploy/install.sh"
+    serve, discovery, learning = fifty_phones()
+    for line in (to_install_and_serve()[1], serve):
+        assert "earshot serve --data" in line
     for phones in (discovery, learning):
         assert "seq 50" in phones
     assert "--discovery local" in learning
     assert "--discovery" not in discovery
 
 
-@pytest.mark.slow
-def test_what_the_pages_tell_operators_works_as_it_stands(
-    open_folder: Path, source: Path, wheels: Path
-) -> None:
-    """But for the port, which may be taken here."""
-    install, serve, discovery, learning = documented()
-    home = open_folder / "home"
-    home.mkdir()
-    (source / ".venv").symlink_to(sys.prefix)
-    user: list[str] = []
-    if os.geteuid() == 0:  # for whom another page is: everybody else installs for himself
+@pytest.fixture
+def home(open_folder: Path) -> Path:
+    """Of somebody who is not root: for root there is another page."""
+    home = Path(tempfile.mkdtemp(dir=open_folder))
+    if os.geteuid() == 0:
         os.chown(home, 65534, 65534)
-        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    bare = {"PATH": PATH, "HOME": str(home)}
+    return home
+
+
+def typed(words: str) -> list[str]:
+    """Words of our pages, for a shell of whom `home` is."""
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    return [*(as_nobody if os.geteuid() == 0 else []), "/bin/bash", "-euc", words]
+
+
+@contextlib.contextmanager
+def as_shown(serve: str, home: Path, path: str) -> Iterator[str]:
+    """The server of a page, but for the port, which may be taken here; yields its address."""
+    port = own_port()
+    address = f"http://127.0.0.1:{port}"
+    with (home.parent / f"{home.name}.log").open("w") as log:
+        server = subprocess.Popen(  # noqa: S603 - the words of our pages
+            typed(f"exec {serve} --port {port}"),
+            cwd=home,
+            env={"PATH": path, "HOME": str(home)},
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            await_(lambda: answers(f"{address}/health/ready"), "the server", PATIENCE)
+            yield address
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(PATIENCE)
+
+
+@pytest.mark.slow
+def test_what_the_readme_tells_operators_works_as_it_stands(
+    home: Path, source: Path, wheels: Path
+) -> None:
+    install, serve = to_install_and_serve()
     installed = subprocess.run(  # noqa: S603 - the words of our pages
-        [*user, "/bin/bash", "-c", install],
+        typed(install),
         cwd=source,
-        env={**bare, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)},
+        env={"PATH": PATH, "HOME": str(home), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)},
         capture_output=True,
         text=True,
         check=False,
         timeout=PATIENCE,
     )
     assert installed.returncode == 0, installed.stderr
-    port = own_port()
-    address = f"http://127.0.0.1:{port}"
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(  # noqa: S603 - the words of our pages
-            [*user, "/bin/bash", "-c", f"exec {serve} --port {port}"],
-            cwd=source,
-            env=bare,
-            stdout=log,
-            stderr=log,
+    with as_shown(serve, home, PATH):
+        pass
+
+
+@pytest.mark.slow
+def test_fifty_phones_do_what_the_page_says_as_it_stands(home: Path) -> None:
+    """In two phases, of which the first names nearly every sound."""
+    serve, discovery, learning = fifty_phones()
+    path = f"{sys.prefix}/bin:{PATH}"
+    with as_shown(serve, home, path) as address:
+        told = "\nearshot phase list --data ~/earshot-trial/server --json > ~/phases"
+        crowd = subprocess.run(  # noqa: S603 - the words of our pages
+            typed((discovery + learning).replace("http://127.0.0.1:8000", address) + told),
+            cwd=home,
+            env={"PATH": path, "HOME": str(home)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
         )
-        try:
-            await_(lambda: answers(f"{address}/health/ready"), "the server", PATIENCE)
-            crowd = subprocess.run(  # noqa: S603 - the words of our pages
-                [
-                    *("/bin/bash", "-euc"),
-                    (discovery + learning).replace("http://127.0.0.1:8000", address),
-                ],
-                cwd=source,
-                env={**bare, "EARSHOT_SERVER": address},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=PATIENCE,
-            )
-            assert crowd.returncode == 0, crowd.stderr[-3000:]
-            listed = subprocess.run(  # noqa: S603 - our own command
-                [
-                    *(home / ".local/share/earshot/bin/earshot", "phase", "list", "--json"),
-                    *("--server", address, "--data", home / ".local/state/earshot"),
-                ],
-                env=bare,
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(PATIENCE)
-    phases = json.loads(listed)["phases"]
+    assert crowd.returncode == 0, crowd.stderr[-3000:]
+    phases = json.loads((home / "phases").read_text())["phases"]
     assert [phase["status"] for phase in phases] == ["published"] * 2, (
         phases, crowd.stdout[-3000:], crowd.stderr[-3000:]
     )  # fmt: skip
+    (named,) = set(re.findall(r"^phase over: discovered: (.*)$", crowd.stdout, re.MULTILINE))
+    assert len(named.split(", ")) >= 8

@@ -82,7 +82,7 @@ def test_the_commands_of_the_pages_are_found() -> None:
     assert ["audit"] in shown  # between backticks
     fifty = commands(section(PAGES["docs/operations.md"], "Fifty phones on one machine"))
     assert [words[0] for words in fifty].count("phone") == 2  # over several lines
-    assert ["invite", "--data", "$data", "--uses", "50"] in fifty  # within `$(…)`
+    assert ["invite", "--data", "server", "--uses", "50"] in fifty  # within `$(…)`
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,9 @@ test("a clock that was wrong keeps no recording for ever", async () => {
 test("a scene has the name of the nearest prototype, if it is near and clear", async () => {
   const { phone, server } = await opened([discovered()]);
   await assert.rejects(phone.scene(sound(1, 0)), WrongStateError);
-  assert.equal((await phone.visit()).event, "phase over");
+  const over = await phone.visit();
+  assert.equal(over.event, "phase over");
+  assert.equal(over.detail, "discovered; this phone had no part in it");
   assert.equal(await phone.scene(sound(1, 0.3)), "a");
   assert.equal(await phone.scene(sound(-0.1, 1)), "b");
   assert.equal(await phone.scene(sound(1, 0.9)), null); // too far
@@ -396,10 +398,12 @@ test("contacts are counted once, even if the phase fails", async () => {
   await all(phone);
   const counted = (await phone.recordings()).map((each) => each.counted);
   assert.deepEqual(counted, [false, true, true]); // the newest two, as the phase asks
+  const { detail } = await phone.visit();
+  assert.equal(detail, `nothing to do now; in phase ${hex((await phaseOf(phone))!)}`);
   server.tasks.push(
     encode(task, { type: "failed", phase: (await phaseOf(phone))!, reason: "too few" }),
   );
-  assert.equal((await phone.visit()).event, "phase over");
+  assert.equal((await phone.visit()).detail, "failed");
   assert.deepEqual(
     (await phone.recordings()).map((each) => each.counted),
     counted,

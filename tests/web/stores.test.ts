@@ -157,6 +157,20 @@ test("a page without locks keeps no phone", async () => {
   }
 });
 
+test("where there is no navigator, as in Node 20, it is the browser that is at fault", async () => {
+  const own = Object.getOwnPropertyDescriptor(globalThis, "navigator")!;
+  Object.defineProperty(globalThis, "navigator", { value: undefined, configurable: true });
+  try {
+    await assert.rejects(
+      inTurn("a lock", async () => 1),
+      /UnsupportedBrowserError: .* Web Locks/,
+    );
+    if (hasDatabases) await assert.rejects(fresh().read(""), UnsupportedBrowserError);
+  } finally {
+    Object.defineProperty(globalThis, "navigator", own);
+  }
+});
+
 test("a key has 32 bytes", () => {
   assert.throws(() => new SealedRows(new Uint8Array(31)), InvalidInputError);
 });

@@ -24,7 +24,7 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.messages import Wait
 from earshot_protocol.signatures import SignatureError
-from earshot_protocol.wire import Answer, Task
+from earshot_protocol.wire import Answer, Ending, Task
 
 SECONDS_AFTER_REFUSAL = 3600.0
 """Pause after a refusal, in seconds: the server's request rarely changes sooner."""
@@ -96,11 +96,22 @@ class Participation:
             return self._send(answer, self._remark(task))
         if isinstance(task, Wait):
             seconds = min(max(task.seconds, LEAST_WAIT), self.poll)
-            return Visit(Event.WAITING, "nothing to do now", seconds)
+            return Visit(Event.WAITING, self._waiting(), seconds)
         if not news:
             raise UnexpectedMessageError("the server reports the end of a phase a second time")
         # The next phase may be gathering phones already.
-        return Visit(Event.ENDED, _name(task), 0.0)
+        return Visit(Event.ENDED, f"{_name(task)}{self._absence(task)}", 0.0)
+
+    def _waiting(self) -> str:
+        """Describe what is waited for. The server tells no phone that it has joined a gathering."""
+        phase = self.phone.phase
+        where = "no phase has begun for this phone" if phase is None else f"in phase {phase.hex()}"
+        return f"nothing to do now; {where}"
+
+    def _absence(self, ending: Task) -> str:
+        """Say if this phone had no part in a phase: all phones are told the newest result."""
+        had_part = isinstance(ending, Ending) and self.phone.ledger.releases_in(ending.phase)
+        return "" if had_part else "; this phone had no part in it"
 
     def _remark(self, task: Task) -> str:
         """Describe missing data once per phase, with the first answer."""

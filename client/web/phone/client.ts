@@ -129,7 +129,7 @@ export class Client {
     const embedding = await this.#embedded(sound);
     const number = await this.#changed(async (memory) => memory.keep(embedding, memory.day));
     // Not awaited, since some browsers ask their users. Workers cannot request it.
-    if (number === 1) navigator.storage?.persist?.().catch(() => {});
+    if (number === 1) globalThis.navigator?.storage?.persist?.().catch(() => {});
     return number;
   }
 
@@ -139,7 +139,7 @@ export class Client {
    * itself.
    */
   async isPersistent(): Promise<boolean> {
-    return (await navigator.storage?.persisted?.()) ?? false;
+    return (await globalThis.navigator?.storage?.persisted?.()) ?? false;
   }
 
   /**

@@ -8,7 +8,7 @@ import {
   UnexpectedMessageError,
 } from "../protocol/errors.ts";
 import { isEnding, type Task } from "../protocol/messages.ts";
-import { type Bytes, compared } from "../protocol/wire.ts";
+import { type Bytes, compared, hex } from "../protocol/wire.ts";
 import { type HttpTransport, InvitationRefusedError, UnavailableError } from "../transport/http.ts";
 import type { Memory } from "./memory.ts";
 import { answered, shortfall } from "./phone.ts";
@@ -59,11 +59,16 @@ export async function exchanged(
 ): Promise<Visit> {
   const given = await line.task(phone, known);
   let [body, isNews, remark]: [Bytes | null, boolean, string] = [null, false, ""];
+  let phase: Bytes | undefined;
   try {
     // Durable before anything is sent.
     await changed(async (memory) => {
       body = await answered(memory, given);
-      if (isEnding(given)) isNews = memory.end(given);
+      if (isEnding(given)) {
+        isNews = memory.end(given);
+        if (!(await hadPart(memory, given.phase))) remark = "; this phone had no part in it";
+      }
+      phase = memory.state.member?.phase;
       memory.state.met = true;
       if (body || isNews) memory.state.refusal = "";
       if ("parameters" in given && given.parameters) remark = await shortfall(memory);
@@ -75,10 +80,18 @@ export async function exchanged(
   if (body) return sent(line, phone, body, remark && `; this phone ${remark}`);
   if (given.type === "wait") {
     const seconds = Math.min(Math.max(given.seconds, 1), LONGEST_PAUSE);
-    return { event: "waiting", detail: "nothing to do now", seconds };
+    // The server tells no phone that it has joined a gathering.
+    const where = phase ? `in phase ${hex(phase)}` : "no phase has begun for this phone";
+    return { event: "waiting", detail: `nothing to do now; ${where}`, seconds };
   }
-  if (isNews) return { event: "phase over", detail: given.type, seconds: 0 };
+  if (isNews) return { event: "phase over", detail: given.type + remark, seconds: 0 };
   throw new UnexpectedMessageError("the server reports the end of a phase a second time");
+}
+
+/** Return whether the phone released anything in a phase; a lost ledger does not tell. */
+async function hadPart(memory: Memory, phase: Bytes): Promise<boolean> {
+  const { entries } = await memory.ledger().catch(() => ({ entries: null }));
+  return entries?.some((entry) => compared(entry.phase, phase) === 0) ?? true;
 }
 
 async function sent(

@@ -41,6 +41,7 @@ export async function inTurn<T>(
 }
 
 function locks(): LockManager {
-  if (navigator.locks) return navigator.locks;
+  const found = globalThis.navigator?.locks; // Node has a navigator from 21 on
+  if (found) return found;
   throw new UnsupportedBrowserError("Web Locks, which only pages of https have");
 }

@@ -291,7 +291,8 @@ export class SealedRows implements Store {
 }
 
 function ownFolder(): Promise<FileSystemDirectoryHandle> {
-  if (navigator.storage?.getDirectory) return navigator.storage.getDirectory();
+  const storage = globalThis.navigator?.storage;
+  if (storage?.getDirectory) return storage.getDirectory();
   throw new UnsupportedBrowserError("navigator.storage.getDirectory");
 }
 

@@ -20,7 +20,7 @@ from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import dearer_recording, limited_to
 from earshot_server.dashboard.verdict import verdict
-from earshot_server.dashboard.wording import counted, real
+from earshot_server.dashboard.wording import counted, real, whole
 from earshot_server.phases.options import (
     CellOptions,
     Discovery,
@@ -100,7 +100,7 @@ def _lines(
         *_dearer(proposal),
         *([f"  {limited}"] if (limited := limited_to([parameters])) else []),
         *prospects.prototype_lines(parameters),
-        *_sight(asked, proposal),
+        *_sight(asked, parameters, proposal),
         *_refusals(proposal),
         verdict(parameters, proposal.refusals),
     ]
@@ -119,10 +119,11 @@ def _step(each: StepShare) -> str:
     return f"{line}  noise on an entry as large as {real(each.deviation)} phones"
 
 
-def _sight(asked: PhaseOptions, proposal: Proposal) -> list[str]:
+def _sight(asked: PhaseOptions, parameters: Parameters, proposal: Proposal) -> list[str]:
     if proposal.needed is None:
         return []
     needed, shared = counted(proposal.needed, "phone"), proposal.environments
+    alone = min(shared, parameters.honest_survivors // proposal.needed)
     if asked.discovery is Discovery.LOCAL:
         return [
             f"an environment is seen if {needed} or more heard it and nothing else",
@@ -134,8 +135,8 @@ def _sight(asked: PhaseOptions, proposal: Proposal) -> list[str]:
         "recordings sound the same",
         f"  if phones labelled four equally, {2 * proposal.needed} are needed; if e, √e times as "
         "many",
-        f"  {counted(shared, 'label')} can get one together, if every phone labelled each of them "
-        "equally",
+        f"  {counted(alone, 'label')} can get one together, if every phone labelled only one; "
+        f"{whole(shared)}, if every phone labelled each of them equally",
     ]
 
 

@@ -265,7 +265,7 @@ class EmbeddedPostgres:
             for folder in (path, *path.parents):
                 mode = folder.stat().st_mode
                 if not mode & stat.S_IXOTH and folder.stat().st_uid != self._account.pw_uid:
-                    _log.warning("%s: others may now pass through it, but not read it", folder)
+                    _log.info("%s: others may now pass through it, but not read it", folder)
                     folder.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
 
 

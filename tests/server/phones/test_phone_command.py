@@ -347,7 +347,9 @@ def test_the_visits_outcome_is_the_exit_status_of_once(tmp_path: Path) -> None:
         words = ("--data", tmp_path, "--server", server.url, "--invitation", "welcome", "--once")
         seen = run(*words)
         assert (seen.returncode, seen.stderr) == (0, "")
-        assert seen.stdout == "enrolled as phone 1\nwaiting: nothing to do now\n"
+        assert seen.stdout == (
+            "enrolled as phone 1\nwaiting: nothing to do now; no phase has begun for this phone\n"
+        )
         seen = run(*words)
         assert (seen.returncode, seen.stderr) == (1, "")
         assert seen.stdout.endswith("trouble: internal: see the log\n")
@@ -450,7 +452,7 @@ def test_a_forged_invitation_and_a_server_that_is_away(tmp_path: Path, sound: Pa
     assert lines == [
         "is enrolled as phone 1\n",
         "trouble: internal: nothing was changed\n",
-        "waiting: nothing to do now\n",
+        "waiting: nothing to do now; no phase has begun for this phone\n",
     ]
     assert {path for path, _ in server.requests[2:]} == {TASK}
 

@@ -89,8 +89,8 @@ def show(
             f"the next one {again}; the driver's log has the details"
         )
     for row in refusals.rows(everything.phase.refusals):
-        refuse = "phone refuses" if row.phones == 1 else "phones refuse"
-        print(f"  {row.phones} {refuse} by {row.rule}: {row.meaning}")
+        refused = "phone has refused" if row.phones == 1 else "phones have refused"
+        print(f"  {row.phones} {refused} by {row.rule}: {row.meaning}")
     if isinstance(everything.ending, Failed):
         print(f"  {everything.phase.status}: {everything.ending.reason}")
     elif everything.ending is not None:
