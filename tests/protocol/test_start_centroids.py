@@ -179,8 +179,8 @@ def test_missing_centroids_are_named_with_what_there_is() -> None:
     file = encoder_file.read(packed(unit(10, 8), unit(20, 16)))
     for dimensions, count in ((8, 20), (16, 10), (20, 16), (0, 0), (-1, 10)):
         said = f"'test-1' has no {count} start centroids in {dimensions} dimensions; it has 10 in 8"
-        with pytest.raises(MissingCentroidsError, match=said + ", 20 in 16"):
+        with pytest.raises(MissingCentroidsError, match=said + ", 20 in 16.* choose from"):
             file.start_centroids(dimensions, count)
-    with pytest.raises(MissingCentroidsError, match=r"none at all.* makes have 10, 20 and"):
+    with pytest.raises(MissingCentroidsError, match=r"at all.* have 10, 20 and .*: take one"):
         chosen((), "test-1", 16, 20)
     assert issubclass(MissingCentroidsError, LocalError)
