@@ -116,6 +116,12 @@ def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None
     assert {path.name for path in folder.iterdir()} == {"README.md", "dist", "package.json"}
 
 
+def test_no_link_of_its_readme_leads_out_of_it(app: Path) -> None:
+    page = (app / "node_modules" / "earshot-phone" / "README.md").read_text("utf-8")
+    assert "# earshot-phone" in page
+    assert re.findall(r"\]\((?!\w+:|#)[^)]*\)", page) == []
+
+
 def _run(*words: str | Path) -> str:
     return subprocess.run(  # noqa: S603 - Node of the wheel
         [node(), *words], capture_output=True, text=True, check=True, timeout=60
