@@ -122,8 +122,10 @@ def build(source: Path, folder: Path) -> None:
 
 
 def pack(tree: Path, folder: Path) -> None:
-    """Build the package of the phone in TypeScript."""
+    """Build the package of the phone in TypeScript, with a README whose links hold in it."""
     sources = tree / "client" / "web"
+    page = (sources / "README.md").read_text("utf-8")
+    (sources / "README.md").write_text(on_index(page, "client/web", repository()), "utf-8")
     (sources / "node_modules").symlink_to(node_modules())
     packed = npm(sources, "pack", "--pack-destination", str(folder))
     if packed.returncode:

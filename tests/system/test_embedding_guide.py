@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.documented import blocks
+from support.networked import ServerProcess
 from support.phone_server import PhoneServer, Reply, serving
 
 import earshot_client
@@ -31,7 +32,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @pytest.fixture
 def app() -> dict[str, Any]:
-    _, example = blocks(GUIDE, "python")  # test_readme.py runs the first
+    *_, example = blocks(GUIDE, "python")  # test_readme.py runs the first
     names: dict[str, Any] = {}
     # S102: the program is the one that the guide shows.
     exec(compile(example, "embedding.md", "exec"), names)  # noqa: S102
@@ -103,12 +104,32 @@ def test_a_visit_needs_an_invitation_and_asks_the_conditions_before_the_network(
 
 
 @pytest.mark.slow
+def test_fifty_phones_of_the_guide_find_what_they_heard(tmp_path: Path) -> None:
+    """As they stand, but for the port, which may be taken here."""
+    (start,) = [each for each in blocks(GUIDE, "sh") if "first_phase.py" in each]
+    (tmp_path / "first_phase.py").write_text(blocks(GUIDE, "python")[1], encoding="utf-8")
+    path = f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}"
+    with ServerProcess(tmp_path / "earshot-trial") as server:
+        run = subprocess.run(  # noqa: S603 - the words of our page
+            ["/bin/bash", "-euc", start.replace("http://127.0.0.1:8000", server.address)],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert run.returncode == 0, run.stderr[-3000:]
+    assert "'environments': ['hiss', 'hum']" in run.stdout
+    assert run.stdout.endswith("a hum is called hum\n")
+
+
+@pytest.mark.slow
 def test_the_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
     files = []
     for number, example in enumerate([*blocks(GUIDE, "python"), *blocks(ARCHITECTURE, "python")]):
         files.append(tmp_path / f"example_{number}.py")
         files[-1].write_text(example, encoding="utf-8")
-    assert len(files) == 3
+    assert len(files) == 4
     folders = ("protocol", "client", "server", "models", "simulations")
     run = subprocess.run(  # noqa: S603
         [

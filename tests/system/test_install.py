@@ -552,20 +552,23 @@ def home(open_folder: Path) -> Path:
     return home
 
 
-def typed(words: str) -> list[str]:
-    """Words of our pages, for a shell of whom `home` is."""
-    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
-    return [*(as_nobody if os.geteuid() == 0 else []), "/bin/bash", "-euc", words]
+SHELL = ("/bin/bash", "-euc")
+
+
+def nobody_s_shell() -> tuple[str, ...]:
+    """Of whom `home` is."""
+    as_nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
+    return (*(as_nobody if os.geteuid() == 0 else ()), *SHELL)
 
 
 @contextlib.contextmanager
-def as_shown(serve: str, home: Path, path: str) -> Iterator[str]:
+def as_shown(shell: tuple[str, ...], serve: str, home: Path, path: str) -> Iterator[str]:
     """The server of a page, but for the port, which may be taken here; yields its address."""
     port = own_port()
     address = f"http://127.0.0.1:{port}"
     with (home.parent / f"{home.name}.log").open("w") as log:
         server = subprocess.Popen(  # noqa: S603 - the words of our pages
-            typed(f"exec {serve} --port {port}"),
+            [*shell, f"exec {serve} --port {port}"],
             cwd=home,
             env={"PATH": path, "HOME": str(home)},
             stdout=log,
@@ -585,7 +588,7 @@ def test_what_the_readme_tells_operators_works_as_it_stands(
 ) -> None:
     install, serve = to_install_and_serve()
     installed = subprocess.run(  # noqa: S603 - the words of our pages
-        typed(install),
+        [*nobody_s_shell(), install],
         cwd=source,
         env={"PATH": PATH, "HOME": str(home), "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)},
         capture_output=True,
@@ -594,19 +597,21 @@ def test_what_the_readme_tells_operators_works_as_it_stands(
         timeout=PATIENCE,
     )
     assert installed.returncode == 0, installed.stderr
-    with as_shown(serve, home, PATH):
+    with as_shown(nobody_s_shell(), serve, home, PATH):
         pass
 
 
 @pytest.mark.slow
-def test_fifty_phones_do_what_the_page_says_as_it_stands(home: Path) -> None:
+def test_fifty_phones_do_what_the_page_says_as_it_stands(open_folder: Path) -> None:
     """In two phases, of which the first names nearly every sound."""
     serve, discovery, learning = fifty_phones()
+    home = open_folder / "trial"
+    home.mkdir()
     path = f"{sys.prefix}/bin:{PATH}"
-    with as_shown(serve, home, path) as address:
+    with as_shown(SHELL, serve.strip(), home, path) as address:
         told = "\nearshot phase list --data ~/earshot-trial/server --json > ~/phases"
         crowd = subprocess.run(  # noqa: S603 - the words of our pages
-            typed((discovery + learning).replace("http://127.0.0.1:8000", address) + told),
+            [*SHELL, (discovery + learning).replace("http://127.0.0.1:8000", address) + told],
             cwd=home,
             env={"PATH": path, "HOME": str(home)},
             capture_output=True,

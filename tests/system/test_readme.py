@@ -26,7 +26,7 @@ PAGES = {
 }
 README, SIMULATING = PAGES["README.md"], PAGES["docs/simulating.md"]
 ELSEWHERE = {
-    "docs/embedding.md": 1,
+    "docs/embedding.md": 2,
     "docs/estimators.md": 3,
     "docs/research.md": 5,
     "docs/simulating.md": 4,

@@ -87,9 +87,17 @@ def test_it_gives_what_the_sources_give(app: Path) -> None:
 
 
 def test_the_guide_s_test_of_an_app_passes_as_it_stands(app: Path) -> None:
-    (example,) = [each for each in blocks(GUIDE, "js") if "node:test" in each]
-    (app / "app.test.js").write_text(example)
-    assert "# pass 2" in _run("--test", "--test-reporter=tap", app / "app.test.js")
+    """In an app as `npm init` makes it, which is not of modules; and its types hold."""
+    (example,) = [each for each in blocks(GUIDE, "ts") if "node:test" in each]
+    own = app / "own"
+    own.mkdir()
+    (own / "package.json").write_text('{"type": "commonjs"}')
+    (own / "app.test.mts").write_text(example)
+    assert "# pass 2" in _run("--test", "--test-reporter=tap", own / "app.test.mts")
+    options = {"module": "nodenext", "types": ["node"], "strict": True, "skipLibCheck": True}
+    settings = {"compilerOptions": options, "files": ["app.test.mts"]}
+    (own / "tsconfig.json").write_text(json.dumps(settings))
+    assert type_errors(own) == ""
 
 
 def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None:
@@ -106,6 +114,12 @@ def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None
     assert (dist / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert {path.name for path in (dist / "page").iterdir()} == {"worklet.js", "worklet.d.ts"}
     assert {path.name for path in folder.iterdir()} == {"README.md", "dist", "package.json"}
+
+
+def test_no_link_of_its_readme_leads_out_of_it(app: Path) -> None:
+    page = (app / "node_modules" / "earshot-phone" / "README.md").read_text("utf-8")
+    assert "# earshot-phone" in page
+    assert re.findall(r"\]\((?!\w+:|#)[^)]*\)", page) == []
 
 
 def _run(*words: str | Path) -> str:
