@@ -137,8 +137,11 @@ def nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide what other extras than `simulations` bring."""
     brought = named(distributions("simulations"))
     hidden = {name for name in distributions("dev") if not named([name]) <= brought}
+    hidden.add(distribution.PHONE)
     monkeypatch.setattr(
-        distribution, "_versions", lambda *names: dict.fromkeys(set(names) - hidden, "1")
+        distribution,
+        "_versions",
+        lambda *names: {each: "1" for each in names if each not in hidden},
     )
 
 
