@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 from support.campaigns import MINIMAL, campaign, changed, lean
 from support.command import earshot
+from support.documented import blocks
 
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.campaigns.campaign import (
@@ -156,6 +158,18 @@ def test_the_guide_has_the_changes_that_plans_have() -> None:
             for place in (0.05, 0.1)
         ]
         assert told.split(" | ") == [f"{100 * plan.reach.change:.2g} %" for plan in expected]
+
+
+def test_the_guide_s_first_plan_costs_what_it_says(tmp_path: Path) -> None:
+    first, public = blocks(GUIDE, "toml")
+    file = tmp_path / "north.toml"
+    file.write_text(first + public, "utf-8")
+    plan = msgspec.convert(planned_in(file), CampaignPlan)
+    week, contact, year = (
+        math.ceil(100 * each) for each in (plan.week_guesses, plan.contact_guesses, plan.guesses)
+    )
+    said = f"at most {week} of 100 from one week, {contact} about one contact, and {year} from all"
+    assert said in " ".join(GUIDE.split())
 
 
 def test_the_guide_names_every_key() -> None:
