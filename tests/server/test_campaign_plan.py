@@ -16,7 +16,8 @@ from support.campaigns import PLACES, campaign, changed, lean
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
-from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
+from earshot_protocol.privacy.accounting import TOLD_DELTA, Expense, epsilon_at
+from earshot_protocol.privacy.events import SkellamSum
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS, Unit
 from earshot_protocol.secure_sum.interface import SummationName
@@ -28,7 +29,8 @@ from earshot_server.campaigns.campaign import (
     SumOptions,
 )
 from earshot_server.campaigns.plan import CampaignPlan, Planning, planned
-from earshot_server.campaigns.spending import Releases, right_guesses
+from earshot_server.campaigns.schedule import PhaseKind
+from earshot_server.campaigns.spending import Releases, right_guesses, windows
 
 BELL, SPLIT = SummationName.BELL, SummationName.TWO_OPERATORS
 DAY = timedelta(days=1)
@@ -108,6 +110,35 @@ def test_windows_hold_what_any_366_days_may(planning: Planning) -> None:
     assert brute == pytest.approx(most, rel=1e-12)
 
 
+def test_a_release_may_be_as_late_as_its_phase_ends(planning: Planning) -> None:
+    releases = planning.releases(0, planning.noise)
+    for phase, each in zip(planning.phases, releases, strict=True):
+        assert (each.kind, each.first) == (phase.kind, phase.opens.date())
+        assert each.last == (phase.last + planning.lengths.of(phase.kind)).date()
+
+
+def test_two_releases_share_366_days_if_365_lie_between() -> None:
+    day, spent = date(2027, 1, 4), Planning(campaign()).releases(0, 1.0)[1].expenses
+    for apart, together in ((365, 2), (366, 1)):
+        course = [
+            Releases(PhaseKind.STATISTICS, each, each, spent) for each in (day, day + apart * DAY)
+        ]
+        found = windows(course, day)
+        assert max(each.weeks for each in found) == together
+        assert all(each.last - each.first == 365 * DAY for each in found)
+
+
+def test_a_window_with_a_reserve_is_not_one_without() -> None:
+    day, spent = date(2027, 1, 4), Planning(campaign()).releases(0, 1.0)[0].expenses
+    later = day + 400 * DAY
+    course = [
+        Releases(PhaseKind.DISCOVERY, each, each, spent, reserve)
+        for each, reserve in ((day, 0), (later, 2))
+    ]
+    (found,) = windows(course, day)
+    assert (found.first, found.discoveries, len(found.repeated)) == (later, 1, 2)
+
+
 @pytest.mark.parametrize("summation", [BELL, SPLIT])
 def test_never_below_an_independent_accountant(summation: SummationName) -> None:
     made = Planning(lean(5000, summation))
@@ -150,6 +181,15 @@ def test_a_recording_is_one_over_b_of_a_phone(planning: Planning) -> None:
 def test_the_smallest_changes_of_the_design(phones: int, least: float, most: float) -> None:
     """For a place of 5 % and two operators; one of 10 % needs about half the change."""
     assert least < planned(lean(phones, SPLIT)).reach.change < most
+
+
+def test_a_place_has_two_numbers_where_a_map_names_contacts() -> None:
+    reaches = [
+        Planning(chosen).reach(5000)
+        for chosen in (campaign(discovery=None), campaign(), campaign(discovery=None, map="0" * 32))
+    ]
+    factors = [each.deviation / each.entry_deviation for each in reaches]
+    assert factors == pytest.approx([1, math.sqrt(2), math.sqrt(2)])
 
 
 def test_a_large_crowd_is_told_about_two_operators() -> None:
@@ -204,16 +244,53 @@ def test_last_year_counts_where_366_days_reach_back() -> None:
 
 def test_a_campaign_that_takes_another_s_place_ends_it() -> None:
     first = campaign(budget=CampaignBudget(continues=False))
-    instead = Planning(campaign(begins=first.begins + 10 * 7 * DAY, follows=first, labels=("a",)))
+    instead = Planning(campaign(begins=first.begins + 13 * 7 * DAY, follows=first, labels=("a",)))
     ours = instead.campaign.begins
-    earlier = [each for each in instead.releases(0, 1.0) if each.first < ours]
-    assert len(earlier) == 9 + 1  # nine weeks ended before, and one discovery was due
+    weeks, discoveries = (
+        [each.first for each in before_this(instead) if each.kind is kind] for kind in PhaseKind
+    )
+    assert (weeks[-1], len(weeks), len(discoveries)) == (ours, 13, 1)
+
+
+def before_this(made: Planning) -> list[Releases]:
+    """What the campaigns before release; their last week ends as this one's first begins."""
+    every = made.releases(0, 1.0)
+    return every[: len(every) - len(made.phases)]
+
+
+def test_a_dear_campaign_long_ago_does_not_matter() -> None:
+    dear = campaign(weeks=8, budget=CampaignBudget(epsilon=12, continues=False))
+    little = CampaignBudget(epsilon=4)
+    cheap = campaign(begins=date(2029, 1, 1), follows=dear, discovery=None, budget=little)
+    assert Planning(cheap).noise == Planning(campaign(discovery=None, budget=little)).noise
+
+
+def test_phases_wait_until_the_campaign_before_has_ended() -> None:
+    before = campaign(weeks=14)
+    second = planned(followed(before, weeks=2))
+    last = planned(before).phases[-1]
+    assert last.latest > last.expected
+    assert second.phases[0].expected == last.latest + 4 * DAY
+    assert second.life == planned(campaign(weeks=2)).life
+
+
+ONE_DEAR_DISCOVERY = campaign(
+    weeks=1,
+    budget=CampaignBudget(continues=False),
+    discovery=RepeatedDiscovery(epsilon=9, retries=0),
+)
 
 
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
         (campaign(discovery=RepeatedDiscovery(epsilon=7)), r"6 discoveries, repeated ones incl"),
+        (campaign(discovery=RepeatedDiscovery(epsilon=50)), r"discovery: epsilon=50.*give at most"),
+        (ONE_DEAR_DISCOVERY, r"nothing fits: 1 discovery within 366 days from 2027-01-26"),
+        (
+            changed(campaign(discovery=None), "budget", epsilon=0.01),
+            r"a week's sum: .*noise is too large.*a larger epsilon or more phones",
+        ),
         (campaign(discovery=RepeatedDiscovery(every_weeks=1)), r"fewer or cheaper discoveries"),
         (campaign(budget=CampaignBudget(epsilon=1)), r"budget.epsilon=1: nothing fits"),
         (changed(campaign(), "expected", phones=4), r"phones"),
@@ -289,3 +366,10 @@ def test_guesses_are_bounded_by_what_noise_allows() -> None:
         exact = NormalDist().cdf(math.sqrt(2 * rho) / 2)
         assert exact <= right_guesses(expenses) <= exact + 0.11
     assert right_guesses(()) == 0.5
+
+
+def test_guesses_count_how_far_real_sums_are_from_ideal_ones() -> None:
+    release, _ = Planning(campaign()).expenses_of_a_week(Unit.PHONE)[0]
+    event = SkellamSum(1e12, 1.0, 1.0, statistical_security=8)
+    guesses = right_guesses([Expense(release, event)])
+    assert guesses >= (1 + 2 * 2.0**-8) / 2

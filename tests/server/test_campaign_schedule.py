@@ -99,6 +99,12 @@ def test_discoveries_that_are_repeated_too_often_make_weeks_miss_their_moment() 
     assert all(not phase.late for phase in scheduled(campaign(discovery=None), BELL))
 
 
+def test_phases_are_late_where_others_take_their_longest_time() -> None:
+    late = [(each.kind, each.number) for each in scheduled(campaign(), BELL) if each.late]
+    weeks = [(STATISTICS, number) for number in (1, 14, 15, 27, 28, 40, 41)]
+    assert sorted(late) == sorted([*weeks, *((DISCOVERY, number) for number in (2, 3, 4))])
+
+
 def test_phases_wait_for_those_of_the_campaign_before() -> None:
     free = midnight(date(2027, 1, 4)) + 3 * DAY
     first, *_ = scheduled(campaign(), BELL, free)

@@ -19,6 +19,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA, Expense, epsilon_at
 from earshot_protocol.privacy.budgets import BUDGETS, Span
 from earshot_protocol.privacy.calibration import largest_scale
@@ -141,7 +142,7 @@ def planned(campaign: Campaign) -> CampaignPlan:
     campaign.check()
     made = Planning(campaign)
     week = made.week
-    week.check_feasible()
+    _check_feasible(week, "a week's sum")
     worst = max(made.windows, key=lambda each: epsilon_at(TOLD_DELTA, each.expenses(Unit.PHONE)))
     return CampaignPlan(
         campaign=campaign,
@@ -300,17 +301,16 @@ class Planning:
         if cost < epsilon:
             return
         enough = math.ceil(10 * composed_epsilon([*fixed, *fixed], TOLD_DELTA)) / 10
-        before = sum(each.first < self.campaign.begins for each in window.releases)
-        own = window.discoveries + len(window.repeated)
+        begins = self.campaign.begins
+        before = [each for each in window.releases if each.first < begins]
+        discoveries = [*window.releases, *window.repeated]
+        own = sum(each.first >= begins and each.kind is PhaseKind.DISCOVERY for each in discoveries)
         what = [
-            *([f"{own} discoveries, repeated ones included"] if own else []),
-            *([f"{before} phases of the campaign before"] if before else []),
+            *(["1 discovery"] if own == 1 else []),
+            *([f"{own} discoveries, repeated ones included"] if own > 1 else []),
+            *([f"{len(before)} phases of the campaign before"] if before else []),
         ]
-        after = (
-            f"; or from={self._before.phases[-1].last.date() + YEAR}, after all of them"
-            if before and self._before
-            else ""
-        )
+        after = f"; or from={before[-1].last + YEAR}, when they no longer count" if before else ""
         fewer = "; or fewer or cheaper discoveries ([discovery])" if own else ""
         raise InvalidParametersError(
             f"budget.epsilon={epsilon:g}: nothing fits: {' and '.join(what)} within 366 days from "
@@ -354,7 +354,7 @@ def _discovery(campaign: Campaign) -> DiscoveryParameters | None:
     """Return the parameters of a campaign's discoveries, whose cost depends on no centroid."""
     if campaign.discovery is None:
         return None
-    parameters = PhaseOptions(
+    options = PhaseOptions(
         phones=campaign.expected.phones,
         epsilon=campaign.discovery.epsilon,
         delta=TOLD_DELTA,
@@ -363,10 +363,21 @@ def _discovery(campaign: Campaign) -> DiscoveryParameters | None:
         dropout=campaign.sum.dropout,
         corrupted=campaign.sum.corrupted,
         summation=campaign.sum.summation,
-    ).discovery_parameters(DEFAULT_ENCODER, _anywhere)
+    )
+    try:
+        parameters = options.discovery_parameters(DEFAULT_ENCODER, _anywhere)
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"discovery: {error}") from None
     parameters = msgspec.structs.replace(parameters, step_seconds=STEP.total_seconds())
-    parameters.check_feasible()
+    _check_feasible(parameters, "discovery")
     return parameters
+
+
+def _check_feasible(parameters: Parameters, what: str) -> None:
+    try:
+        parameters.check_feasible()
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"{what}: {error}") from None
 
 
 def _anywhere(count: int) -> CentroidSet:
