@@ -31,6 +31,7 @@ from earshot_server.campaigns.campaign import (
 from earshot_server.campaigns.plan import CampaignPlan, Planning, planned
 from earshot_server.campaigns.schedule import PhaseKind
 from earshot_server.campaigns.spending import Releases, right_guesses, windows
+from earshot_server.campaigns.weekly_sum import entry_deviation, histogram
 
 BELL, SPLIT = SummationName.BELL, SummationName.TWO_OPERATORS
 DAY = timedelta(days=1)
@@ -163,13 +164,15 @@ def test_the_noise_of_the_design() -> None:
     split, bell = Planning(lean(5000, SPLIT)), Planning(lean(5000, BELL))
     assert split.noise == pytest.approx(5.55, abs=0.01)
     assert bell.noise == pytest.approx(5.68, abs=0.01)  # as ledgers count noise in shares
-    entries = [msgspec.structs.replace(each.week, contacts=1.0).deviation for each in (bell, split)]
+    entries = [
+        entry_deviation(msgspec.structs.replace(each.week, contacts=1)) for each in (bell, split)
+    ]
     stay = math.sqrt(5000 / 3750)
     assert entries == pytest.approx([5.68 * stay, 5.55 * math.sqrt(2)], rel=3e-3)
 
 
 def test_a_recording_is_one_over_b_of_a_phone(planning: Planning) -> None:
-    mechanism = planning.week.histogram.mechanism
+    mechanism = histogram(planning.week).mechanism
     assert mechanism.sensitivity(Unit.PHONE) == GRID  # type: ignore[attr-defined]
     one = mechanism.sensitivity(Unit.RECORDING)  # type: ignore[attr-defined]
     assert one == pytest.approx(GRID / planning.week.contacts, abs=math.sqrt(25))

@@ -20,6 +20,7 @@ from earshot_server.campaigns.reach import (
     proposed_length,
     smallest_change,
 )
+from earshot_server.campaigns.weekly_sum import histogram
 
 TRIALS = 4000
 SHARES = 8
@@ -41,7 +42,7 @@ def test_the_smallest_change_is_told_four_times_in_five(
     """With no change, it seems that there is one in one of twenty pairs of weeks."""
     made = Planning(lean(phones, SummationName(summation)))
     reach, week, source = made.reach(phones), made.week, np.random.default_rng(53)
-    noise = week.histogram.mechanism.entry_noise
+    noise = histogram(week).mechanism.entry_noise
     size = (2, TRIALS, made.campaign.names_by_map + 1)
     if isinstance(noise, SkellamShares):
         all_stay = SkellamShares(noise.variance * phones / noise.survivors, SHARES)

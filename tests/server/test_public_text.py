@@ -17,7 +17,6 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.campaigns.campaign import Campaign, Publication
 from earshot_server.campaigns.plan import planned
 from earshot_server.dashboard.public_text import public_text
-from earshot_server.dashboard.wording import real
 
 HOSTILE = "<script>alert('\"&x')</script>{{ text }} [a](b) `c` \u202e"
 PUBLIC = Publication(
@@ -90,7 +89,7 @@ def test_it_answers_what_people_ask(asked: Campaign) -> None:
         f"a change of less than {math.ceil(100 * plan.reach.change)} %",
         "ε = 8 at δ = 10⁻⁶",
         f"results of 366 days: at most {math.ceil(100 * plan.guesses)} of 100",
-        f"count as at most {real(plan.contacts)} contacts in one place",
+        f"count as at most {plan.contacts} contacts in one place",
         f"is erased after {KEEP_DAYS} days",
         plan.digest,
     ):

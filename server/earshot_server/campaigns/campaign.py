@@ -89,7 +89,7 @@ class SumOptions(_Part, frozen=True, kw_only=True):
         corrupted: Fraction of phones that an adversary may control (γ).
     """
 
-    contacts: float | None = None
+    contacts: int | None = None
     summation: SummationName = SummationName.BELL
     dropout: float = 0.2
     corrupted: float = 0.05
@@ -97,7 +97,7 @@ class SumOptions(_Part, frozen=True, kw_only=True):
     def check(self) -> None:
         """Refuse numbers that are out of range, and a summation of ballots."""
         if self.contacts is not None:
-            checks.between("sum.contacts", self.contacts, 1, LARGEST_CONTACTS)
+            checks.whole("sum.contacts", self.contacts, 1, LARGEST_CONTACTS)
         checks.fraction("sum.dropout", self.dropout)
         checks.fraction("sum.corrupted", self.corrupted)
         if self.dropout + self.corrupted >= 1:

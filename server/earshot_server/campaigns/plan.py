@@ -57,7 +57,12 @@ from earshot_server.campaigns.spending import (
     right_guesses,
     windows,
 )
-from earshot_server.campaigns.weekly_sum import WeekParameters, week_parameters
+from earshot_server.campaigns.weekly_sum import (
+    WeekParameters,
+    entry_deviation,
+    histogram,
+    week_parameters,
+)
 from earshot_server.phases.forecast import Refusal, sum_bytes
 from earshot_server.phases.options import PhaseOptions
 
@@ -100,12 +105,12 @@ class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     campaign: Campaign
-    contacts: float
+    contacts: int
     noise: float
     digest: str
     phases: tuple[PlannedPhase, ...]
     lengths: Lengths
-    days: tuple[str, str]
+    days: tuple[date, date]
     weeks: int
     discoveries: int
     costs: tuple[YearCost, ...]
@@ -151,7 +156,7 @@ def planned(campaign: Campaign) -> CampaignPlan:
         digest=made.digest,
         phases=made.phases,
         lengths=made.lengths,
-        days=(str(worst.first), str(worst.last)),
+        days=(worst.first, worst.last),
         weeks=worst.weeks,
         discoveries=worst.discoveries + len(worst.repeated),
         costs=tuple(_costs(made.windows, made.punctual_windows)),
@@ -188,7 +193,7 @@ class Planning:
         self.discovery = _discovery(campaign)
         # Its times and number of steps depend on neither noise nor length.
         self.lengths = Lengths(
-            statistics=length(self._week(1.0, 1.0).plan()),
+            statistics=length(self._week(1, 1.0).plan()),
             discovery=length(self.discovery.plan()) if self.discovery else None,
         )
         self._before = Planning(campaign.follows) if campaign.follows else None
@@ -196,7 +201,7 @@ class Planning:
         self.noise = self._noise()
         self.week = self._week(self._length(campaign.expected.phones), self.noise)
 
-    def _week(self, contacts: float, noise: float) -> WeekParameters:
+    def _week(self, contacts: int, noise: float) -> WeekParameters:
         return week_parameters(self.campaign, contacts, noise, STEP.total_seconds())
 
     @property
@@ -204,7 +209,7 @@ class Planning:
         """SHA-256 over the campaign, the length B, the noise, and the plan that it follows."""
         told = {
             "campaign": plain(self.campaign),
-            "contacts": float(self.week.contacts),
+            "contacts": self.week.contacts,
             "noise": self.noise,
             "follows": self._before.digest if self._before else None,
         }
@@ -289,7 +294,7 @@ class Planning:
 
     def _event(self, scale: float) -> Event:
         """Return the event of a week with a noise multiplier of 1/scale."""
-        return self._week(1.0, 1 / scale).histogram.mechanism.event(Unit.PHONE)
+        return histogram(self._week(1, 1 / scale)).mechanism.event(Unit.PHONE)
 
     def _events(self, fixed: Sequence[Event], weeks: int, scale: float) -> list[Event]:
         return [*fixed, *([self._event(scale)] * weeks)]
@@ -322,7 +327,7 @@ class Planning:
         """Return what a week's sum over this many phones tells of the place of interest."""
         expected = self.campaign.expected
         week = msgspec.structs.replace(self._week(self._length(phones), self.noise), phones=phones)
-        entry = week.deviation
+        entry = entry_deviation(week)
         deviation = entry * math.sqrt(self._entries_of_place)
         contacts = phones * expected.contacts * expected.place
         counted = contacts * kept(week.contacts, expected.contacts)
@@ -339,15 +344,15 @@ class Planning:
         """Entries that add up to a place's total: of labels, and of names by the map."""
         return 2 if self.campaign.names_by_map else 1
 
-    def _length(self, phones: int) -> float:
+    def _length(self, phones: int) -> int:
         """Return the length to which counts are projected, B: the given one, or a proposed one."""
         expected, given = self.campaign.expected, self.campaign.sum.contacts
         if given is not None:
             return given
-        one = msgspec.structs.replace(self._week(1.0, self.noise), phones=phones)
-        deviation = one.deviation * math.sqrt(self._entries_of_place)
+        one = msgspec.structs.replace(self._week(1, self.noise), phones=phones)
+        deviation = entry_deviation(one) * math.sqrt(self._entries_of_place)
         contacts = phones * expected.contacts * expected.place
-        return float(proposed_length(expected.contacts, deviation, contacts))
+        return proposed_length(expected.contacts, deviation, contacts)
 
 
 def _discovery(campaign: Campaign) -> DiscoveryParameters | None:
@@ -432,11 +437,11 @@ def _operators_factor(campaign: Campaign, week: WeekParameters) -> float | None:
     # Noise hardly depends on the campaign before, whose phones may be with one operator.
     split = Planning(msgspec.structs.replace(campaign, sum=chosen, follows=None)).noise
     other = msgspec.structs.replace(week, summation=SummationName.TWO_OPERATORS, noise=split)
-    return week.deviation / other.deviation
+    return entry_deviation(week) / entry_deviation(other)
 
 
 def _bytes_up(week: WeekParameters) -> int:
-    return sum_bytes(week.sum_parameters(week.histogram, (week.entries,)))
+    return sum_bytes(week.sum_parameters(histogram(week), (week.entries,)))
 
 
 def _refusals(made: Planning) -> list[Refusal]:

@@ -28,7 +28,7 @@ class ProjectedSum(VectorSum):
         contacts: Length to which a phone's counts are projected, B.
     """
 
-    contacts: float = 1.0
+    contacts: int = 1
 
     @override
     def sensitivity(self, unit: Unit) -> float:
@@ -47,32 +47,22 @@ class WeekParameters(Parameters, frozen=True, kw_only=True, tag="week"):
         entries: Entries of a phone's counts.
     """
 
-    contacts: float
+    contacts: int
     noise: float
     entries: int
 
-    @property
-    def histogram(self) -> SecureSum:
-        """The only part of the plan."""
+    @override
+    def plan(self) -> Plan:
+        """Return the plan of one sum."""
         survivors = self.noise_survivors
         mechanism = ProjectedSum(
             self.noise, self.entries, TOLD_DELTA, survivors, contacts=self.contacts
         )
-        return SecureSum(HISTOGRAM, CountContacts, mechanism)
-
-    @override
-    def plan(self) -> Plan:
-        return Plan((self.histogram,))
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise on an entry, in contacts, if all phones stay."""
-        steps = unit_steps(self.entries) / self.contacts
-        return self.histogram.mechanism.noise(self.phones).deviation / steps
+        return Plan((SecureSum(HISTOGRAM, CountContacts, mechanism),))
 
 
 def week_parameters(
-    campaign: Campaign, contacts: float, noise: float, step_seconds: float
+    campaign: Campaign, contacts: int, noise: float, step_seconds: float
 ) -> WeekParameters:
     """Return the parameters of a phase that counts the contacts of one week.
 
@@ -93,3 +83,14 @@ def week_parameters(
         noise=noise,
         entries=campaign.entries,
     )
+
+
+def histogram(week: WeekParameters) -> SecureSum:
+    """Return the only part of a week's plan."""
+    return next(part for part in week.plan().parts if isinstance(part, SecureSum))
+
+
+def entry_deviation(week: WeekParameters) -> float:
+    """Return the standard deviation of the noise on an entry, in contacts, if all phones stay."""
+    steps = unit_steps(week.entries) / week.contacts
+    return histogram(week).mechanism.noise(week.phones).deviation / steps

@@ -144,7 +144,8 @@ def _sum(plan: CampaignPlan) -> list[str]:
     proposed = " (proposed)" if campaign.sum.contacts is None else ""
     return [
         f"each week a phone sends {campaign.entries} numbers, its contacts {names}, projected to "
-        f"a length of B = {real(plan.contacts)} contacts{proposed}; {byte_size(plan.bytes_up)}",
+        f"a length of B = {counted(plan.contacts, 'contact')}{proposed}; "
+        f"{byte_size(plan.bytes_up)}",
         f"  noise on each: standard deviation {real(reach.entry_deviation)} contacts if all phones "
         f"stay (multiplier {real(plan.noise)}); at least {percent(plan.kept)} of the contacts "
         "remain",

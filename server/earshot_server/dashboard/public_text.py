@@ -159,8 +159,8 @@ def _sent(plan: CampaignPlan) -> Section:
         f"that you gave a name are counted by that name, {by_map}and all others as unknown. "
         f"That makes {campaign.entries} numbers.",
         f"If you had many contacts, your phone makes all its numbers smaller together, so that "
-        f"you count as at most {real(plan.contacts)} contacts in one place. If you had none, it "
-        "sends zeros, in the same way as all other phones.",
+        f"you count as at most {counted(plan.contacts, 'contact')} in one place. If you had none, "
+        "it sends zeros, in the same way as all other phones.",
         _protected(plan),
         f"No sound leaves your phone, and no time, no position and no name of anybody. A week's "
         f"message has {byte_size(plan.bytes_up)}.",
@@ -322,7 +322,7 @@ def _exact(plan: CampaignPlan) -> Section:
             )
             for each in plan.costs
         ),
-        ("Length B of a phone's counts", f"{real(plan.contacts)} contacts"),
+        ("Length B of a phone's counts", counted(plan.contacts, "contact")),
         ("Noise multiplier of a week", f"{plan.noise:g}"),
         (
             "Standard deviation of the noise on a number",
