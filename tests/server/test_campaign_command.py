@@ -24,7 +24,7 @@ from earshot_server.campaigns.campaign import (
     SumOptions,
 )
 from earshot_server.campaigns.plan import CampaignPlan, planned
-from earshot_server.dashboard import campaigns
+from earshot_server.commands.campaign import forecast
 
 GUIDE = (Path(__file__).parents[2] / "docs/campaigns.md").read_text("utf-8")
 GOLDEN = """\
@@ -122,28 +122,28 @@ def test_a_mistake_is_one_line(text: str, said: str, tmp_path: Path) -> None:
 def test_the_past_is_noted(file: Path) -> None:
     plan = planned(campaign(weeks=1, discovery=None))
     begins = plan.campaign.begins
-    noted = [line for line in campaigns.lines(plan, date(2027, 1, 5)) if "past" in line]
+    noted = [line for line in forecast.lines(plan, date(2027, 1, 5)) if "past" in line]
     assert noted == [
         "4 Jan 2027 is in the past: this can be planned, but a campaign starts today or later"
     ]
-    assert not [line for line in campaigns.lines(plan, begins) if "past" in line]
+    assert not [line for line in forecast.lines(plan, begins) if "past" in line]
 
 
 def test_a_verdict_says_what_would_be_better() -> None:
     large = planned(lean(100_000, SummationName.BELL))
-    assert campaigns.verdict(large).endswith(
+    assert forecast.verdict(large).endswith(
         '; proposed: two operators (sum.summation = "two-operators"), whose noise is 2.29 times '
         "smaller"
     )
     assert "in a crowd of 100\u202f000 it is 2.74 times as large" in "\n".join(
-        campaigns.lines(large, date.min)
+        forecast.lines(large, date.min)
     )
     tiny = planned(changed(campaign(weeks=1, discovery=None), "expected", phones=100, place=0.001))
-    assert campaigns.verdict(tiny).startswith(
+    assert forecast.verdict(tiny).startswith(
         "100 phones cannot tell even a doubling between two weeks in a place with 0.1 %"
     )
     never = msgspec.structs.replace(tiny, phones_needed=None)
-    assert "; no crowd would tell 10 %" in campaigns.verdict(never)
+    assert "; no crowd would tell 10 %" in forecast.verdict(never)
 
 
 @pytest.mark.slow
@@ -188,6 +188,6 @@ def test_the_guide_names_every_key() -> None:
 
 def test_phases_that_do_not_fit_are_named() -> None:
     plan = planned(campaign(weeks=20, discovery=RepeatedDiscovery(retries=2, epsilon=1)))
-    assert "do not fit one after another: week 1 may open too late" in campaigns.verdict(plan)
-    shown = campaigns.lines(plan, date.min)
+    assert "do not fit one after another: week 1 may open too late" in forecast.verdict(plan)
+    shown = forecast.lines(plan, date.min)
     assert "  week 14: 3 May 2027, 00:00" in shown

@@ -16,7 +16,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.campaigns.campaign import Campaign, Publication
 from earshot_server.campaigns.plan import planned
-from earshot_server.dashboard.public_text import public_text
+from earshot_server.commands.campaign.public_text import public_text
 
 HOSTILE = "<script>alert('\"&x')</script>{{ text }} [a](b) `c` \u202e"
 PUBLIC = Publication(

@@ -16,7 +16,7 @@ from support.simulated import KINDS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.campaigns.campaign import Publication
 from earshot_server.campaigns.plan import planned
-from earshot_server.dashboard.public_text import public_text
+from earshot_server.commands.campaign.public_text import public_text
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.auditing import page as audit_page
 from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Technique

@@ -1,4 +1,4 @@
-"""`earshot campaign`: plan weekly counts of contacts over a year."""
+"""`earshot campaign plan`."""
 
 from __future__ import annotations
 
@@ -8,22 +8,19 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_server.campaigns.campaign_file import read_campaign
 from earshot_server.campaigns.plan import CampaignPlan, planned
+from earshot_server.commands.campaign.forecast import lines, verdict
+from earshot_server.commands.campaign.public_text import public_text
 from earshot_server.commands.options import AsJson, refuse_existing
-from earshot_server.dashboard import campaigns
-from earshot_server.dashboard.public_text import public_text
-
-app = App(name="campaign", help="Plan a campaign: a year of weekly counts of contacts.")
 
 File = Annotated[Path, Parameter(help="TOML file of the campaign; docs/campaigns.md explains it.")]
 
 
-@app.command
 def plan(
     file: File,
     /,
@@ -46,10 +43,10 @@ def plan(
     if out is not None:
         _publish(made, out, overwrite)
     if as_json:
-        said = {"plan": made, "verdict": campaigns.verdict(made)}
+        said = {"plan": made, "verdict": verdict(made)}
         print(msgspec.json.encode(said).decode())
     else:
-        print("\n".join(campaigns.lines(made, datetime.now(UTC).date())))
+        print("\n".join(lines(made, datetime.now(UTC).date())))
     if made.missed or made.refusals:
         sys.exit(1)
 

@@ -20,6 +20,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.privacy.accounting import TOLD_DELTA
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server import dashboard
 from earshot_server.campaigns.campaign import Publication
 from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.schedule import LATEST, PhaseKind
@@ -34,6 +35,7 @@ from earshot_server.dashboard.wording import (
 )
 
 _HERE = Path(__file__).parent
+_DASHBOARD = Path(dashboard.__file__).parent
 _KEPT_DAYS = 28
 """Days for which a phone keeps contacts."""
 _MARKUP = re.compile(r"([\\`*_\[\]<>#|])")
@@ -70,11 +72,11 @@ class PublicText(NamedTuple):
 
     def page(self) -> str:
         """Return an HTML page that loads nothing from elsewhere."""
-        styles = (_HERE / "static/dashboard.css").read_text(encoding="utf-8")
-        app = Flask(__name__, template_folder=str(_HERE / "templates"))
+        styles = (_DASHBOARD / "static/dashboard.css").read_text(encoding="utf-8")
+        app = Flask(__name__, template_folder=str(_HERE))
         with app.app_context():
             return render_template(
-                "dashboard/public_text.html",
+                "public_text.html",
                 told=self,
                 styles=Markup(styles),  # noqa: S704 - the file is ours
                 shown=as_text,
