@@ -192,7 +192,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=200) | VALUES.map(lambda value: f"name = {value!r}\n{MINIMAL}"))
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     try:
