@@ -97,6 +97,11 @@ SUB_COMMANDS = {
         "Split a privacy budget over the steps of a phase, and show what it buys.",
         ("server",),
     ),
+    "campaign": SubCommand(
+        "server",
+        "Plan a year of weekly counts of contacts: its phases, cost and reach.",
+        ("server",),
+    ),
     "invite": SubCommand(
         "server", "Make an invitation code with which phones may enrol.", ("server",)
     ),

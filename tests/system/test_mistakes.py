@@ -117,6 +117,7 @@ MISTAKES: dict[str, list[Row]] = {
         Row("phase start --phones 900 --encoder notes.txt", ["'notes.txt': not an encoder file"]),
         Row("phase start --phones 900 --samples notes.txt", ["write one with numpy.save"]),
         Row("budget --phones 900 --discovery local --cells 9", ["but for --discovery secure-sum"]),
+        Row("campaign plan notes.txt", ["notes.txt: is not TOML", "docs/campaigns.md"]),
         Row("invite --uses 0 --server {url}", ["Must be >= 1"]),
         Row("operator add Olga --server {url}", ["1 to 32 lower-case letters"]),
         Row("serve --port 99999", ["--port 99999: must be from 0 to 65535"]),

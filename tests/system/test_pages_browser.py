@@ -1,4 +1,4 @@
-"""Every kind of page that simulations write, in headless Chromium: accessible, and nothing cut."""
+"""Every kind of page that is written as a file, in Chromium: accessible, and nothing cut."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import pytest
 from playwright.sync_api import Browser, Page
 from support import dashboard_browser
 from support.accessibility import check_accessible, check_whole
+from support.campaigns import campaign
 from support.simulated import KINDS
 
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.campaigns.campaign import Publication
+from earshot_server.campaigns.plan import planned
+from earshot_server.commands.campaign.public_text import public_text
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.auditing import page as audit_page
 from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Technique
@@ -66,6 +70,13 @@ def _audit(folder: Path) -> Path:
     return path
 
 
+def _campaign(folder: Path) -> Path:
+    public = Publication(authority="Health office of the north", results="https://health.example/")
+    path = folder / "campaign.html"
+    path.write_text(public_text(planned(campaign(labels=NAMES, public=public))).page(), "utf-8")
+    return path
+
+
 KINDS_OF_PAGE: dict[str, Callable[[Path], Path]] = {
     "discovery phase": lambda folder: _phase("secure-sum", folder),
     "learning phase": lambda folder: _phase("local", folder),
@@ -73,6 +84,7 @@ KINDS_OF_PAGE: dict[str, Callable[[Path], Path]] = {
     "both routes": _both,
     "sweep": _sweep,
     "audit": _audit,
+    "campaign": _campaign,
 }
 
 

@@ -1,0 +1,1 @@
+"""Campaigns: weekly counts of contacts over a year, planned before anything starts."""
