@@ -44,7 +44,7 @@ _DAMAGED = (
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class Counts(NamedTuple):
+class PhonesInFile(NamedTuple):
     """Numbers of phones of a file of vectors.
 
     Attributes:
@@ -128,7 +128,7 @@ class Vectors:
         return {**self.__dict__, "_others": None}
 
 
-def counts_of(path: Path) -> Counts:
+def counts_of(path: Path) -> PhonesInFile:
     """Return the numbers of phones of a file.
 
     Raises:
@@ -137,9 +137,9 @@ def counts_of(path: Path) -> Counts:
     return _counts(_opened(path))
 
 
-def _counts(arrays: Arrays) -> Counts:
+def _counts(arrays: Arrays) -> PhonesInFile:
     count = int(arrays["phone"].max()) + 1
-    return Counts(count, count - max(1, int(HELD_OUT_SHARE * count)))
+    return PhonesInFile(count, count - max(1, int(HELD_OUT_SHARE * count)))
 
 
 def is_vectors(data: str) -> bool:
