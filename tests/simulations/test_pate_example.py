@@ -28,7 +28,8 @@ def commands(text: str) -> list[str]:
 def test_the_documented_commands_run_in_order_on_the_example(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shown = commands(section(PAGE, "Try it"))
+    installs, *shown = commands(section(PAGE, "Try it"))
+    assert installs.startswith("pip install 'earshot-sensing[simulations]'")
     programs = [line.partition(" out/")[0].split(" --")[0] for line in shown]
     assert [" ".join(each.split()[:3]) for each in programs[:4]] == [
         f"earshot pate {name}" for name in ("example", "budget", "label", "student")
