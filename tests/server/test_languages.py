@@ -118,8 +118,14 @@ def test_caches_are_told_what_the_language_depends_on() -> None:
 
 def test_every_other_language_is_one_click_away() -> None:
     text = get("/statistics?language=de").text
-    assert '<a href="/statistics?language=en" lang="en" hreflang="en">English</a>' in text
+    assert '<a href="?language=en" lang="en" hreflang="en">English</a>' in text
     assert 'hreflang="de"' not in text
+
+
+def test_no_path_makes_the_link_to_another_language_leave_the_site(server: Server) -> None:
+    text = OperatorsBrowser(server).get("/%5Cexample.org/a%3Fb?c=1").text
+    assert '<a href="?c=1&amp;language=de"' in text
+    assert "example.org" not in text
 
 
 def test_the_desk_is_german_for_a_german_browser(server: Server) -> None:
