@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from werkzeug.test import TestResponse
 
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.rules import Rule
+from earshot_server.api import forms
 from earshot_server.dashboard import languages, prospects, sentences, wording
 from earshot_server.dashboard.language_choice import COOKIE
 from earshot_server.dashboard.languages import ENGLISH, LANGUAGES
@@ -218,6 +220,31 @@ def test_totals_and_changes_are_german() -> None:
     records = made.some_months()
     assert "Lernphasen" in get("/", *records, **GERMAN).text
     assert "nicht stärker verändert als das Rauschen" in get("/statistics", *records, **GERMAN).text
+
+
+@pytest.mark.parametrize(
+    ("typed", "english", "german"),
+    [
+        ("0.5", 0.5, 0.5),
+        ("0,5", None, 0.5),
+        ("1 000", 1000.0, 1000.0),
+        ("1.000", 1.0, None),
+        ("12.345.678", None, None),
+        ("1,000", None, 1.0),
+        ("1.000,5", None, None),
+        ("1.25", 1.25, 1.25),
+        ("0.125", 0.125, 0.125),
+    ],
+)
+def test_a_form_takes_no_thousand_for_one(
+    typed: str, english: float | None, german: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for language, days in (("en", english), ("de", german)):
+        monkeypatch.setattr(languages, "_of_page", partial(str, language))
+        filled = forms.Filled({"name": "", "uses": "9", "days": typed, "cohort": ""})
+        found = forms.read_invite(filled)
+        assert (None if found is None else found.days) == days
+        assert ("days" in filled.errors) == (days is None)
 
 
 # ------------------------------------------------------------------------------------ the texts
