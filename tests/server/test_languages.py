@@ -108,6 +108,13 @@ def test_a_choice_is_kept_for_a_year_and_other_visits_keep_nothing() -> None:
         assert "Set-Cookie" not in get(path, **GERMAN).headers
 
 
+def test_a_page_that_renews_itself_does_not_choose_again() -> None:
+    for mode, is_kept in (("navigate", True), ("cors", False), ("same-origin", False)):
+        response = get("/?language=de", **{"Sec-Fetch-Mode": mode})
+        assert language_of(response) == "de"
+        assert ("Set-Cookie" in response.headers) == is_kept
+
+
 def test_by_https_the_choice_is_sent_by_https_alone() -> None:
     client = application(made.HandMadeArchive(())).test_client()
     kept = client.get("/?language=de", base_url="https://earshot.example").headers["Set-Cookie"]
