@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,7 @@ from werkzeug.test import TestResponse
 
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.rules import Rule
+from earshot_server.api import forms
 from earshot_server.dashboard import languages, prospects, sentences, wording
 from earshot_server.dashboard.language_choice import COOKIE
 from earshot_server.dashboard.languages import ENGLISH, LANGUAGES
@@ -106,6 +108,13 @@ def test_a_choice_is_kept_for_a_year_and_other_visits_keep_nothing() -> None:
         assert "Set-Cookie" not in get(path, **GERMAN).headers
 
 
+def test_a_page_that_renews_itself_does_not_choose_again() -> None:
+    for mode, is_kept in (("navigate", True), ("cors", False), ("same-origin", False)):
+        response = get("/?language=de", **{"Sec-Fetch-Mode": mode})
+        assert language_of(response) == "de"
+        assert ("Set-Cookie" in response.headers) == is_kept
+
+
 def test_by_https_the_choice_is_sent_by_https_alone() -> None:
     client = application(made.HandMadeArchive(())).test_client()
     kept = client.get("/?language=de", base_url="https://earshot.example").headers["Set-Cookie"]
@@ -118,8 +127,14 @@ def test_caches_are_told_what_the_language_depends_on() -> None:
 
 def test_every_other_language_is_one_click_away() -> None:
     text = get("/statistics?language=de").text
-    assert '<a href="/statistics?language=en" lang="en" hreflang="en">English</a>' in text
+    assert '<a href="?language=en" lang="en" hreflang="en">English</a>' in text
     assert 'hreflang="de"' not in text
+
+
+def test_no_path_makes_the_link_to_another_language_leave_the_site(server: Server) -> None:
+    text = OperatorsBrowser(server).get("/%5Cexample.org/a%3Fb?c=1").text
+    assert '<a href="?c=1&amp;language=de"' in text
+    assert "example.org" not in text
 
 
 def test_the_desk_is_german_for_a_german_browser(server: Server) -> None:
@@ -212,6 +227,31 @@ def test_totals_and_changes_are_german() -> None:
     records = made.some_months()
     assert "Lernphasen" in get("/", *records, **GERMAN).text
     assert "nicht stärker verändert als das Rauschen" in get("/statistics", *records, **GERMAN).text
+
+
+@pytest.mark.parametrize(
+    ("typed", "english", "german"),
+    [
+        ("0.5", 0.5, 0.5),
+        ("0,5", None, 0.5),
+        ("1 000", 1000.0, 1000.0),
+        ("1.000", 1.0, None),
+        ("12.345.678", None, None),
+        ("1,000", None, 1.0),
+        ("1.000,5", None, None),
+        ("1.25", 1.25, 1.25),
+        ("0.125", 0.125, 0.125),
+    ],
+)
+def test_a_form_takes_no_thousand_for_one(
+    typed: str, english: float | None, german: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for language, days in (("en", english), ("de", german)):
+        monkeypatch.setattr(languages, "_of_page", partial(str, language))
+        filled = forms.Filled({"name": "", "uses": "9", "days": typed, "cohort": ""})
+        found = forms.read_invite(filled)
+        assert (None if found is None else found.days) == days
+        assert ("days" in filled.errors) == (days is None)
 
 
 # ------------------------------------------------------------------------------------ the texts

@@ -51,6 +51,8 @@ _CHOOSE = noted("choose one of these")
 _T = TypeVar("_T")
 _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SPACES = re.compile(r"[ \u00a0\u202f]")
+_GROUPED = re.compile(r"[1-9][0-9]{0,2}(\.[0-9]{3})+", re.ASCII)
+"""A number such as 1.000, a thousand where decimals have a comma."""
 _NAMED = re.compile(r"([a-z_]+)(?:=[^:]*:)?[: ]+")
 """Beginning of one of our errors: the field's name, and often its value."""
 _PLACED = re.compile(r".* - at `\$\.([a-z_]+)")
@@ -593,7 +595,10 @@ def _sits(text: str) -> bool:
 
 
 def _real(text: str) -> float:
+    written, mark = _SPACES.sub("", text), gettext(".")
     try:
-        return float(_SPACES.sub("", text).replace(gettext("."), "."))
+        if mark != "." and _GROUPED.fullmatch(written):
+            raise ValueError(written)
+        return float(written.replace(mark, "."))
     except ValueError as error:
         raise _WrongTextError(noted("give a number, such as 24 or 0.5")) from error

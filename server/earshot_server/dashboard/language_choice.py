@@ -32,7 +32,9 @@ def keep(response: Response) -> Response:
     language = languages.language()
     response.headers["Content-Language"] = language
     response.vary.update(("Accept-Language", "Cookie"))
-    if request.args.get(FIELD) == language:
+    # A page that renews itself sends its address again, but nobody chooses again.
+    is_visit = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    if is_visit and request.args.get(FIELD) == language:
         response.set_cookie(
             COOKIE,
             language,

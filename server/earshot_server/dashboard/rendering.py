@@ -83,9 +83,12 @@ def _safe(values: dict[str, object]) -> dict[str, object]:
 
 
 def _other_languages() -> list[tuple[str, str, str]]:
-    """Return each other language: its code, its own name, and this page's address in it."""
+    """Return each other language: its code, its own name, and this page's address in it.
+
+    Addresses are queries alone: a path such as `/\\example.org` would lead to another site.
+    """
     return [
-        (code, name, f"{request.path}?{urlencode({**request.args, language_choice.FIELD: code})}")
+        (code, name, f"?{urlencode({**request.args, language_choice.FIELD: code})}")
         for code, name in languages.LANGUAGES.items()
         if code != languages.language()
     ]
