@@ -307,6 +307,25 @@ def test_no_text_is_empty_and_every_one_can_be_filled_in(texts: dict[str, str]) 
         assert text % values
 
 
+@pytest.mark.parametrize(
+    ("english", "german"),
+    [
+        ("Phones accept up to", "Ohne andere Einstellung nehmen Telefone bis zu"),
+        ("by default 5", "ohne andere Angabe 5"),
+        ("phones learn only that an operator stopped", "dass jemand mit Zugang die Phase"),
+        ("Anyone who sees this page can use it", "können die Einladung verwenden"),
+        ("stayed: they gave", "blieben dabei und gaben"),
+    ],
+)
+def test_what_a_german_text_promises_is_what_the_english_one_does(
+    english: str, german: str
+) -> None:
+    texts: dict[str, str] = json.loads((TEXTS / "de.json").read_text("utf-8"))
+    said = [translated for text, translated in texts.items() if english in text]
+    assert said
+    assert all(german in each for each in said)
+
+
 # --------------------------------------------------------------------------- numbers and moments
 
 
