@@ -390,6 +390,7 @@ def test_steps_and_kinds_have_german_names() -> None:
             assert sentences.step(step.name) != step.name
     assert sentences.step("cells 12: share keys") == "Zellen 12: Schlüssel aufteilen"
     assert sentences.step("an unknown step") == "an unknown step"
+    assert sentences.step("50% of all: share keys") == "50% of all: Schlüssel aufteilen"
 
 
 def test_steps_are_called_as_in_logs_on_an_english_page() -> None:
