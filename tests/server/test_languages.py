@@ -109,10 +109,9 @@ def test_a_choice_is_kept_for_a_year_and_other_visits_keep_nothing() -> None:
 
 
 def test_a_page_that_renews_itself_does_not_choose_again() -> None:
-    for mode, is_kept in (("navigate", True), ("cors", False), ("same-origin", False)):
-        response = get("/?language=de", **{"Sec-Fetch-Mode": mode})
-        assert language_of(response) == "de"
-        assert ("Set-Cookie" in response.headers) == is_kept
+    renewed = get("/?language=de", **{"X-Requested-With": "renew.js"})
+    assert language_of(renewed) == "de"
+    assert "Set-Cookie" not in renewed.headers
 
 
 def test_by_https_the_choice_is_sent_by_https_alone() -> None:
@@ -307,6 +306,25 @@ def test_no_text_is_empty_and_every_one_can_be_filled_in(texts: dict[str, str]) 
         assert text % values
 
 
+@pytest.mark.parametrize(
+    ("english", "german"),
+    [
+        ("Phones accept up to", "Ohne andere Einstellung nehmen Telefone bis zu"),
+        ("by default 5", "ohne andere Angabe 5"),
+        ("phones learn only that an operator stopped", "dass jemand mit Zugang die Phase"),
+        ("Anyone who sees this page can use it", "können die Einladung verwenden"),
+        ("stayed: they gave", "blieben dabei und gaben"),
+    ],
+)
+def test_what_a_german_text_promises_is_what_the_english_one_does(
+    english: str, german: str
+) -> None:
+    texts: dict[str, str] = json.loads((TEXTS / "de.json").read_text("utf-8"))
+    said = [translated for text, translated in texts.items() if english in text]
+    assert said
+    assert all(german in each for each in said)
+
+
 # --------------------------------------------------------------------------- numbers and moments
 
 
@@ -371,6 +389,7 @@ def test_steps_and_kinds_have_german_names() -> None:
             assert sentences.step(step.name) != step.name
     assert sentences.step("cells 12: share keys") == "Zellen 12: Schlüssel aufteilen"
     assert sentences.step("an unknown step") == "an unknown step"
+    assert sentences.step("50% of all: share keys") == "50% of all: Schlüssel aufteilen"
 
 
 def test_steps_are_called_as_in_logs_on_an_english_page() -> None:

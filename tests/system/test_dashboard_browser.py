@@ -286,6 +286,22 @@ def test_what_is_under_way_renews_itself_until_it_is_over(chromium: Browser) -> 
         context.close()
 
 
+def test_what_renews_itself_keeps_its_language_and_chooses_none(chromium: Browser) -> None:
+    archive = made.HandMadeArchive((made.running(answered=131),))
+    context = chromium.new_context()
+    page = context.new_page()
+    page.clock.install()
+    with served(application(archive)) as address:
+        page.goto(f"{address}{PATHS['running']}?language=de")
+        context.request.get(f"{address}/?language=en")  # another tab
+        archive.records = (made.running(answered=158),)
+        page.clock.run_for(10_000)
+        title = page.get_by_role("heading", level=1)
+        expect(title).to_have_text("Geantwortet: 158 von 190 Telefonen")
+        assert [each["value"] for each in context.cookies()] == ["en"]
+        context.close()
+
+
 @pytest.mark.slow
 def test_the_pictures_for_the_documents_are_of_the_recommended_route(
     chromium: Browser, address: str, tmp_path: Path

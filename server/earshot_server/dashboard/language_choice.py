@@ -32,8 +32,7 @@ def keep(response: Response) -> Response:
     language = languages.language()
     response.headers["Content-Language"] = language
     response.vary.update(("Accept-Language", "Cookie"))
-    # A page that renews itself sends its address again, but nobody chooses again.
-    is_visit = request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    is_visit = "X-Requested-With" not in request.headers  # a page that renews itself is none
     if is_visit and request.args.get(FIELD) == language:
         response.set_cookie(
             COOKIE,

@@ -60,7 +60,9 @@ def gettext_among(known: frozenset[str], text: str, /, **values: object) -> str:
         text: The English text. A kind of phase that is added from outside brings others.
         values: Values for the text.
     """
-    return gettext(text, **values) if text in known else text % values
+    if text in known:
+        return gettext(text, **values)
+    return text % values if values else text  # a name may have a percent sign
 
 
 def noted(text: str) -> str:

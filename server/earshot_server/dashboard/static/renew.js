@@ -2,10 +2,15 @@
 "use strict";
 
 const main = document.querySelector("main");
+const address = new URL(location.href);
+// The rest of this page stays in its language, whatever another tab chooses meanwhile.
+address.searchParams.set("language", document.documentElement.lang);
+// Nobody chooses a language by this.
+const headers = { Accept: "text/html", "X-Requested-With": "renew.js" };
 
 async function renew() {
   if (document.hidden) return;
-  const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+  const response = await fetch(address, { headers });
   if (!response.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
   if (fresh.querySelector("main").dataset.state !== main.dataset.state) {
