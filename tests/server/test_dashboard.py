@@ -150,7 +150,7 @@ def test_every_page_suits_a_strict_policy_and_loads_nothing_from_elsewhere(name:
     attributes = {key for _, found in shown.elements for key in found}
     assert not [key for key in attributes if key.startswith("on")]
     loaded = shown.values("src") + shown.values("href")
-    assert all(address.startswith(("/", "#")) and "//" not in address for address in loaded)
+    assert all(address.startswith(("/", "?", "#")) and "//" not in address for address in loaded)
 
 
 @pytest.mark.parametrize("name", ["dashboard.css", "renew.js", "icon.svg"])

@@ -192,6 +192,15 @@ def test_write_leaves_two_whole_files(make_run: MakeRun, tmp_path: Path) -> None
     assert json.loads((folder / "result.json").read_text())["seconds"]["total"] == 7.5
 
 
+@pytest.mark.parametrize("place", ["taken", "taken/new"])
+def test_a_place_that_can_be_no_folder_is_named(
+    make_run: MakeRun, place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").touch()
+    with pytest.raises(InvalidInputError, match=f"{place}: no folder can be made there"):
+        make_run().write(tmp_path / place)
+
+
 @pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("stage", range(5))
 def test_write_takes_a_run_that_ended_early(

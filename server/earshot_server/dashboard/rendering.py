@@ -85,8 +85,11 @@ def _safe(values: dict[str, object]) -> dict[str, object]:
 def _other_languages() -> list[tuple[str, str, str]]:
     """Return each other language: its code, its own name, and this page's address in it.
 
-    Addresses are queries alone: a path such as `/\\example.org` would lead to another site.
+    Addresses are queries alone: a path such as `/\\example.org` would lead to another site. Pages
+    that answer a form have none: what they show, such as a token, is not shown again.
     """
+    if request.method == "POST":
+        return []
     return [
         (code, name, f"?{urlencode({**request.args, language_choice.FIELD: code})}")
         for code, name in languages.LANGUAGES.items()

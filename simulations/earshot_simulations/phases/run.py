@@ -226,7 +226,9 @@ class Run(Generic[F]):
             overwrite: Whether these two files may be replaced.
 
         Raises:
-            InvalidInputError: The folder holds one of them, and `overwrite` is False.
+            InvalidInputError: The folder holds one of them, and `overwrite` is False; or no folder
+                can be made there.
+            OSError: The files cannot be written, as where the disk is full.
         """
         folder = Path(folder)
         held = [name for name in FILES if (folder / name).exists()]
@@ -235,7 +237,10 @@ class Run(Generic[F]):
                 f"{folder} already holds {' and '.join(held)}: name another folder, or pass "
                 f"overwrite=True to replace {' and '.join(FILES)} there"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInputError(f"{folder}: no folder can be made there ({error})") from error
         replace_file(folder / RESULT, json.dumps(result(self), indent=2, allow_nan=False) + "\n")
         replace_file(folder / REPORT, render(self))
 
