@@ -78,7 +78,6 @@ def test_everything_is_read_and_paths_are_beside_the_file(
     (tmp_path / "places.json").write_text('{"train": ["tram", "bus"], "office": []}', "utf-8")
     found = read(tmp_path, "\ufeff" + WHOLE.replace("\n", "\r\n"))
     assert (found.labels, found.choices) == (("train", "office"), (("tram", "bus"), ()))
-    assert found.entries == 5
     assert found.follows is not None
     assert found.follows.begins == date(2026, 1, 4)
     assert (found.sum.contacts, found.sum.summation) == (12, SummationName.TWO_OPERATORS)

@@ -193,11 +193,6 @@ class Campaign(_Part, frozen=True, kw_only=True):
         return self.begins + self.weeks * WEEK
 
     @property
-    def entries(self) -> int:
-        """Entries of a phone's counts: each label's own, each label's by the map, and unknown."""
-        return 2 * len(self.labels) + 1
-
-    @property
     def names_by_map(self) -> bool:
         """Whether a map names unlabelled contacts, so that a place's total has two entries."""
         return bool(self.map) or self.discovery is not None
