@@ -19,7 +19,7 @@ from earshot_protocol.phases.discovery import (
     SumLabels,
     cells,
 )
-from earshot_protocol.phases.parameters import Choices, hierarchy_of
+from earshot_protocol.phases.parameters import Choices, Parameters, hierarchy_of
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy import noise
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, VectorSum
@@ -88,7 +88,7 @@ def cell_vectors() -> Vector:
             for variance, shares in ((0.5, 3), (1000.0, 40), (7.0e8, 425), (1.5e9, 10_000))
         ],
         "sums": [
-            _sum(parameters, part.name)
+            described(parameters, part.name, _shape(parameters, part.name))
             for parameters in (examples.DISCOVERY, examples.PUBLIC_CELLS, examples.SPLIT)
             for part in parameters.plan().parts
         ],
@@ -201,8 +201,12 @@ def _noise(variance: float, shares: int) -> Vector:
     }
 
 
-def _sum(parameters: DiscoveryParameters, part: str) -> Vector:
-    mechanism = _mechanism(parameters, part)
+def described(parameters: Parameters, part: str, shape: tuple[int, ...]) -> Vector:
+    """Return what phones derive of a sum of vectors."""
+    summed = _part(parameters, part)
+    mechanism = summed.mechanism
+    if not isinstance(mechanism, VectorSum):
+        raise TypeError(part)
     return {
         "parameters": json.loads(msgspec.json.encode(parameters)),
         "part": part,
@@ -213,18 +217,11 @@ def _sum(parameters: DiscoveryParameters, part: str) -> Vector:
             for unit in LEDGER_UNITS
             for event in (mechanism.event(unit),)
         },
-        "sum": msgspec.to_builtins(_sum_parameters(parameters, part)),
+        "sum": msgspec.to_builtins(parameters.sum_parameters(summed, shape)),
     }
 
 
-def _mechanism(parameters: DiscoveryParameters, part: str) -> VectorSum:
-    mechanism = _part(parameters, part).mechanism
-    if not isinstance(mechanism, VectorSum):
-        raise TypeError(part)
-    return mechanism
-
-
-def _part(parameters: DiscoveryParameters, part: str) -> SecureSum:
+def _part(parameters: Parameters, part: str) -> SecureSum:
     found = parameters.plan().part(part)
     if not isinstance(found, SecureSum):
         raise TypeError(part)
@@ -232,9 +229,10 @@ def _part(parameters: DiscoveryParameters, part: str) -> SecureSum:
 
 
 def _sum_parameters(parameters: DiscoveryParameters, part: str) -> Any:
-    if parameters.rows is None:
-        raise TypeError(part)
-    shape = (parameters.most_cells, parameters.dimensions)
+    return parameters.sum_parameters(_part(parameters, part), _shape(parameters, part))
+
+
+def _shape(parameters: DiscoveryParameters, part: str) -> tuple[int, int]:
     if part == LABELS:
-        shape = (parameters.rows * parameters.kinds, parameters.label_entries)
-    return parameters.sum_parameters(_part(parameters, part), shape)
+        return parameters.rows * parameters.kinds, parameters.label_entries
+    return parameters.most_cells, parameters.dimensions

@@ -16,6 +16,7 @@ import examples
 import msgspec
 import numpy as np
 from cells import cell_vectors
+from contacts import contact_vectors
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -41,7 +42,7 @@ from earshot_protocol.phases.learning import (
 )
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
-from earshot_protocol.phases.statistics import HISTOGRAM, CountContacts
+from earshot_protocol.phases.statistics import CountContacts
 from earshot_protocol.privacy import noise
 from earshot_protocol.secure_sum import decoding, encoding, masks, participant, shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
@@ -443,14 +444,13 @@ def parameter_vectors() -> Vector:
         "votes": [
             _vote(examples.LEARNING, CENTROID_VOTE, (20,)),
             _vote(examples.LEARNING, LABEL_VOTE, (10, len(examples.LABELS))),
-            _vote(examples.STATISTICS, HISTOGRAM, (len(examples.LABELS),)),
         ],
         "releases": [
             {
                 "parameters": json.loads(msgspec.json.encode(parameters)),
                 "releases": msgspec.to_builtins(parameters.plan().releases()),
             }
-            for parameters in (examples.LEARNING, examples.SPHERICAL, examples.STATISTICS)
+            for parameters in (examples.LEARNING, examples.SPHERICAL)
         ],
     }
 
@@ -548,6 +548,7 @@ VECTORS = {
     "parameters.json": parameter_vectors,
     "ballots.json": ballot_vectors,
     "cells.json": cell_vectors,
+    "contacts.json": contact_vectors,
     "labelling.json": labelling_vectors,
     "two_operators.json": two_operator_vectors,
     "refused.json": refused_vectors,

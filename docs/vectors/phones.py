@@ -154,7 +154,7 @@ def shape_of(parameters: Parameters, task: SumPartTask) -> tuple[int, ...]:
     if isinstance(parameters, LabellingParameters):
         voted = 1 if isinstance(task, CheckLabels) else len(parameters.labels)
         return parameters.samples.rows, voted
-    return (len(parameters.labels),)
+    return (2 * len(parameters.labels) + 1,)
 
 
 def opening(sum_id: bytes, index: int = 0) -> SendReport:

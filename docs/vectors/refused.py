@@ -23,6 +23,7 @@ from earshot_protocol.messages import decode_answer, decode_task
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels
 from earshot_protocol.phases.labelling import (
     CheckLabels,
+    Labelled,
     LabellingParameters,
     LabelSamples,
 )
@@ -149,8 +150,15 @@ def _malformed() -> Iterator[tuple[str, str, str, bytes]]:
 
 
 def _statistics(**fields: Any) -> bytes:
-    bare = {"type": "statistics", "phase": bytes(16), "label_names": ["a"], "contacts": [1]}
-    return pack(bare | {"p_values": [0.5], "privacy": []} | fields)
+    bare = {"type": "statistics", "phase": bytes(16), "label_names": ["a"], "contacts": 1}
+    counts = {"labelled": [1.5], "named": [-2.5], "unknown": 0.5, "deviation": 1.5, "phones": 500}
+    chances = {"labelled_p_values": [0.5], "named_p_values": [1.0], "unknown_p_value": 0.5}
+    return pack(bare | counts | chances | {"privacy": []} | fields)
+
+
+def _labelled(agreement: list[int]) -> bytes:
+    samples = next(each for each in examples.TASKS if isinstance(each, Labelled))
+    return pack(msgspec.msgpack.decode(encode(samples)) | {"agreement": agreement})
 
 
 def _begun(**fields: Any) -> bytes:
@@ -232,7 +240,7 @@ def _unusual() -> Iterator[tuple[str, str, bytes]]:
     long_names = b"\xd9\x04type" + b"\xda\x00\x04wait" + b"\xdb\x00\x00\x00\x07seconds"
     beyond = msgspec.msgpack.decode(_begun())
     beyond["parameters"]["step_seconds"] = 2**53 + 1
-    contacts, long_one = pack("contacts"), b"\x91\xd3" + bytes(7) + b"\x01"
+    contacts, long_one = pack("contacts"), b"\xd3" + bytes(7) + b"\x01"
     for why, data in (
         ("a whole number where a real one is asked for", _wait(b"\x01")),
         ("a whole number of 64 bits in the same place", _wait(b"\xcf" + bytes(7) + b"\x01")),
@@ -243,10 +251,10 @@ def _unusual() -> Iterator[tuple[str, str, bytes]]:
         ("longer headers than needed", b"\xdf\x00\x00\x00\x02" + long_names + b"\x01"),
         ("1,024 letters of four bytes each", _FAILED + pack("😀" * 1024)),
         ("a default that is written down", _statistics(since=None, until=None)),
-        ("the largest and the smallest whole number", _statistics(contacts=[2**64 - 1, -(2**63)])),
+        ("the largest and the smallest whole number", _labelled([2**64 - 1, -(2**63)])),
         (
             "a small number in the longest form",
-            _statistics().replace(contacts + b"\x91\x01", contacts + long_one),
+            _statistics().replace(contacts + b"\x01", contacts + long_one),
         ),
         ("a field that start centroids do not have", _with_more_in_start()),
     ):
@@ -329,7 +337,7 @@ _STATISTICS = StatisticsParameters(
     dropout=0.1,
     corrupted=0.05,
     contacts=2,
-    epsilon=0.5,
+    noise=10.0,
     summation=SummationName.TWO_OPERATORS,
 )
 _DISCOVERY = DiscoveryParameters(
@@ -446,19 +454,17 @@ def _refused_phases(kind: str) -> Iterator[tuple[str, Rule, Vector, Vector]]:
     yield "too much for a phone", Rule.LARGEST_PHONE_EPSILON, {}, little
     if kind != "labelling":  # a phone that has spent its budget takes part with zeros
         yield from _refused_by_ledger()
-    if kind != "statistics":  # whose δ is 0
-        for what, name in (("a recording", "largest_delta"), ("a phone", "largest_phone_delta")):
-            small = {"limits": {name: 1e-7}}
-            yield f"a larger δ than for {what}", Rule(name), {}, small
-        if kind == "discovery":
-            for span in ("yearly", "yearly_phone", "lifetime", "lifetime_phone"):
-                rule = Rule(f"largest_{span}_delta")
-                tight = {"limits": {rule.value: 1e-15, f"largest_{span}_epsilon": 0.6}}
-                yield f"δ of all phases ({span})", rule, {"sums": 0}, tight
-        exposed = (
-            {"phones": 10**6, "threshold": 250.0} if kind == "labelling" else {"phones": 10**6}
-        )
-        yield "one of the phones may be exposed", Rule.DELTA, exposed, {}
+    for what, name in (("a recording", "largest_delta"), ("a phone", "largest_phone_delta")):
+        small = {"limits": {name: 1e-7}}
+        yield f"a larger δ than for {what}", Rule(name), {}, small
+    if kind == "discovery":
+        for span in ("yearly", "yearly_phone", "lifetime", "lifetime_phone"):
+            rule = Rule(f"largest_{span}_delta")
+            tight = {"limits": {rule.value: 1e-15, f"largest_{span}_epsilon": 0.6}}
+            yield f"δ of all phases ({span})", rule, {"sums": 0}, tight
+    exposed = {"phones": 10**6, "threshold": 250.0} if kind == "labelling" else {"phones": 10**6}
+    yield "one of the phones may be exposed", Rule.DELTA, exposed, {}
+    if kind != "statistics":  # which has the encoder of its places
         yield "another encoder", Rule.ENCODER, {"encoder": "contrast-1"}, {}
     wide = np.eye(129)[:2]
     yield from {
@@ -482,8 +488,9 @@ def _places(
 _INVALID: dict[str, list[tuple[str, Vector]]] = {
     "statistics": [
         ("no contacts", {"contacts": 0}),
-        ("ε below 10^-9", {"epsilon": 9e-10}),
-        ("ε is infinite", {"epsilon": float("inf")}),
+        ("too little noise", {"noise": 9e-10}),
+        ("noise is not a number", {"noise": float("nan")}),
+        ("δ of 0", {"delta": 0.0}),
         ("a window of no day", {"since": date(2026, 1, 8), "until": date(2026, 1, 8)}),
         ("a window of 367 days", {"since": date(2026, 1, 1), "until": date(2027, 1, 3)}),
         ("a window without an end", {"since": date(2026, 1, 8)}),
@@ -519,7 +526,7 @@ _INVALID: dict[str, list[tuple[str, Vector]]] = {
     ],
 }
 _LOUD: dict[str, Vector] = {
-    "statistics": {"epsilon": 3.1},
+    "statistics": {"noise": 0.5},
     "discovery": {"cells_noise": 1.0},
     "labelling": {"votes_noise": 2.0},
 }
@@ -639,7 +646,7 @@ def _refused_secure_sums() -> Iterator[tuple[str, Rule, list[SumPartTask], Vecto
     """Yield sums of phones alone, which a phone that has none of them refuses in any case."""
     bell = msgspec.structs.replace(_STATISTICS, summation=SummationName.BELL)
     task = _first(bell)
-    right = bell.sum_parameters(phones.part_of(bell, task), (2,))
+    right = bell.sum_parameters(phones.part_of(bell, task), (bell.entries,))
     if not isinstance(right, SumParameters):
         raise TypeError(right)
 

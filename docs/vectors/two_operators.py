@@ -253,7 +253,7 @@ def _offered(task: SumPartTask, phase: Parameters) -> Vector:
     part = phase.plan().part_of(task)
     if not isinstance(part, SecureSum):
         raise TypeError(part)
-    shape = (3, 3) if isinstance(task, SumLabels) else (len(phase.labels),)
+    shape = (3, 3) if isinstance(task, SumLabels) else (2 * len(phase.labels) + 1,)
     agreed = phase.sum_parameters(part, shape)
     if not isinstance(agreed, TwoOperatorParameters):
         raise TypeError(type(agreed))

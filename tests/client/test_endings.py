@@ -31,10 +31,18 @@ FOUND: dict[str, Any] = {
 COUNTED: dict[str, Any] = {
     "phase": PHASE,
     "label_names": ("bus", "park"),
-    "contacts": (-3, 250),
-    "p_values": (0.7, 0.0),
+    "labelled": (-3.25, 200.0),
+    "named": (0.5, 50.25),
+    "unknown": 17.5,
+    "labelled_p_values": (0.7, 0.0),
+    "named_p_values": (1.0, 0.2),
+    "unknown_p_value": 0.3,
+    "deviation": 4.5,
+    "contacts": 5,
+    "phones": 90,
     "privacy": (),
 }
+NUMBERS = {"contacts": {"bus": -3, "park": 250}, "unknown": 18}
 VOTES = ((1, 9), (9, 1), (4, 4), (3, 4))
 WEEK = {"since": date(2026, 3, 2), "until": date(2026, 3, 8)}
 
@@ -68,21 +76,21 @@ TOLD: list[tuple[Ending, dict[str, Any]]] = [
     ),
     (
         Statistics(**COUNTED),
-        {"type": "statistics", "contacts": {"bus": -3, "park": 250}, "noise": ["bus"]},
+        {"type": "statistics", **NUMBERS, "noise": ["bus"]},
     ),
     (
         Statistics(**COUNTED, since=date(2026, 3, 2)),
-        {"type": "statistics", "contacts": {"bus": -3, "park": 250}, "noise": ["bus"]},
+        {"type": "statistics", **NUMBERS, "noise": ["bus"]},
     ),
     (
         Statistics(**COUNTED, until=date(2026, 3, 8)),
-        {"type": "statistics", "contacts": {"bus": -3, "park": 250}, "noise": ["bus"]},
+        {"type": "statistics", **NUMBERS, "noise": ["bus"]},
     ),
     (
         Statistics(**COUNTED, **WEEK),
         {
             "type": "statistics",
-            "contacts": {"bus": -3, "park": 250},
+            **NUMBERS,
             "noise": ["bus"],
             "since": "2026-03-02",
             "until": "2026-03-08",

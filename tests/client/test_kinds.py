@@ -127,9 +127,9 @@ UNSUITED: list[tuple[Make, Changes, Rule, str]] = [
     (statistics, {"phones": 99}, Rule.LEAST_PHONES, ""),
     (statistics, {"phones": 20_000, "noise_crowd": 15_000}, Rule.LARGEST_NOISE_CROWD, ""),
     (statistics, {"dropout": 0.31}, Rule.LARGEST_DROPOUT, ""),
-    (statistics, {"epsilon": 3.1, "contacts": 1}, Rule.LARGEST_EPSILON, ""),
-    (statistics, {"epsilon": 0.5, "contacts": 9}, Rule.LARGEST_PHONE_EPSILON, ""),
-    (statistics, {"epsilon": math.nan}, Rule.PARAMETERS, ""),
+    (statistics, {"noise": 0.5, "contacts": 1}, Rule.LARGEST_EPSILON, ""),
+    (statistics, {"noise": 2.0, "contacts": 9}, Rule.LARGEST_PHONE_EPSILON, ""),
+    (statistics, {"noise": math.nan}, Rule.PARAMETERS, ""),
 ]
 
 

@@ -35,7 +35,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum
 
 DAY = date(2026, 3, 2)
 PHASES = 3
-STATISTICS = statistics_parameters(contacts=4, epsilon=0.25)
+STATISTICS = statistics_parameters(contacts=4, noise=10.0)
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:

@@ -11,6 +11,7 @@ from support.endings import result
 from support.line import Line
 from support.parameters import learning_parameters
 from support.phase_tasks import numbered
+from support.statistics_phase import published
 
 from earshot_client.encoder import default_encoder
 from earshot_client.phone import Phone
@@ -32,7 +33,6 @@ from earshot_protocol.errors import (
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Cluster, Result
-from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
@@ -159,9 +159,7 @@ def test_what_is_wrong_on_this_phone_is_not_hidden() -> None:
 def test_every_ending_is_told_once_and_the_server_hears_which_are_known() -> None:
     store = MemoryStore()
     endings = Endings(store)
-    statistics = Statistics(
-        phase=numbered(3), label_names=("bus",), contacts=(4,), p_values=(0.0,), privacy=()
-    )
+    statistics = published(("bus",), phase=numbered(3))
     script = Line(Wait(seconds=1.0), found(1), failed(2), statistics, found(4))
     visit = participation(script, store)
     visit()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.endings import discovered, labelled, result
 from support.points import HeardPoints
+from support.statistics_phase import published
 
 from earshot_client.commands.report import Report
 from earshot_client.phases.kinds import described
@@ -21,13 +22,7 @@ NOISE = (1.0, 1.0, 1.0)
 
 
 def counted(*p_values: float) -> Statistics:
-    return Statistics(
-        phase=bytes(16),
-        label_names=("bus", "park"),
-        contacts=(41, -3),
-        p_values=p_values,
-        privacy=(),
-    )
+    return published(("bus", "park"), labelled=(41.0, -3.0), labelled_p_values=p_values)
 
 
 @pytest.mark.parametrize(

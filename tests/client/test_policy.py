@@ -366,7 +366,7 @@ def test_a_phone_as_it_comes_refuses_to_be_spent_for_its_recordings() -> None:
     with pytest.raises(RefusedError, match=r"^largest_phone_epsilon: .* per phone=.*at most 2\.0"):
         check_phase(Policy())
     check_phase(Policy.per_recording())
-    check_phase(Policy(), statistics_parameters(contacts=8, epsilon=0.5))
+    check_phase(Policy(), statistics_parameters(contacts=8, noise=2.5))
     check_sum(Policy(), SUM)
 
 
@@ -521,11 +521,11 @@ REFUSED: dict[str, tuple[Parameters, list[Rule]]] = {
         ],
     ),
     "statistics that cost too much": (
-        statistics_parameters(epsilon=3.5, contacts=1),
-        [Rule.LARGEST_EPSILON],
+        statistics_parameters(noise=0.8, contacts=1),
+        [Rule.LARGEST_EPSILON, Rule.LARGEST_PHONE_EPSILON],
     ),
     "statistics that cost a phone too much": (
-        statistics_parameters(epsilon=0.5, contacts=9),
+        statistics_parameters(noise=2.0, contacts=9),
         [Rule.LARGEST_PHONE_EPSILON],
     ),
 }
@@ -542,7 +542,7 @@ def test_what_default_phones_refuse_is_known_before(name: str) -> None:
     if isinstance(parameters, StatisticsParameters):
         part = parameters.plan().parts[0]
         assert isinstance(part, SecureSum)
-        sum_parameters = parameters.sum_parameters(part, (len(parameters.labels),))
+        sum_parameters = parameters.sum_parameters(part, (parameters.entries,))
         advertise = AdvertiseKeys(sum_id=b"s" * 16, index=0, parameters=sum_parameters)
         task: Task = CountContacts(phase=phase, parameters=parameters, opening=advertise)
     else:

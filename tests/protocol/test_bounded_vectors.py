@@ -16,7 +16,7 @@ from support.examples import examples
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
-from earshot_protocol.voting.vectors import bounded, quantized, unit_steps
+from earshot_protocol.voting.vectors import bounded, moved_by_direction, quantized, unit_steps
 
 Sums = tuple[np.ndarray, np.ndarray]
 
@@ -31,7 +31,8 @@ def summed(points: np.ndarray, cells: np.ndarray, count: int) -> Sums:
 
 
 def sensitivity(unit: Unit, length: int, row: int | None = None) -> float:
-    return VectorSum(1.0, length, 1e-6, 1, row=row).sensitivity(unit)
+    recording = moved_by_direction(length, length if row is None else row)
+    return VectorSum(1.0, length, 1e-6, 1, recording).sensitivity(unit)
 
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:

@@ -59,7 +59,8 @@ WRONG: list[tuple[Callable[..., Parameters], str, tuple[Any, ...], str]] = [
     (labelling_parameters, "threshold", (0.0, -1.0, 101.0, math.nan), "threshold"),
     (learning_parameters, "clustering_runs", (0, 17), "clustering_runs"),
     (statistics_parameters, "contacts", (0, LARGEST_CONTACTS + 1), "contacts"),
-    (statistics_parameters, "epsilon", (0.0, -1.0, math.inf, math.nan), "epsilon"),
+    (statistics_parameters, "noise", NOISE, "noise"),
+    (statistics_parameters, "delta", DELTA, "delta"),
 ]
 
 
@@ -113,8 +114,8 @@ def test_without_an_honest_survivor_there_is_no_phase(make: Callable[..., Parame
 
 
 def test_noise_that_cannot_be_shared_ends_a_phase_before_any_work() -> None:
-    with pytest.raises(InvalidParametersError, match=r"too large for phones.*cannot be shared"):
-        statistics_parameters(epsilon=1e-6).check_feasible()
+    with pytest.raises(InvalidParametersError, match="too large for phones to draw"):
+        statistics_parameters(noise=1e9).check_feasible()
 
 
 def test_parameters_that_are_wrong_are_not_feasible_either() -> None:

@@ -15,6 +15,7 @@ from earshot_protocol.privacy.events import SkellamSum
 from earshot_protocol.privacy.laws import SkellamNoise
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.privacy.noise import LARGEST_RATE, skellam_rate, skellam_share_bound
+from earshot_protocol.voting.vectors import moved_by_direction
 
 SUM = VectorSum(noise_multiplier=4.0, length=9, delta=1e-6, honest_survivors=50)
 
@@ -33,7 +34,7 @@ def test_the_event_in_three_units() -> None:
     distances = {unit: SUM.sensitivity(unit) for unit in Unit}
     assert distances == {
         Unit.PHONE: 4096,
-        Unit.RECORDING: 4096 + 1.5,
+        Unit.RECORDING: 8192,  # unless something smaller is proved
         Unit.REPLACED_PHONE: 8192,
     }
     for unit, distance in distances.items():
@@ -67,7 +68,9 @@ def test_units_are_in_order_and_crowds_do_not_matter(
     phone, recording, replaced = (
         mechanism.cost(unit).epsilon for unit in (Unit.PHONE, Unit.RECORDING, Unit.REPLACED_PHONE)
     )
-    assert phone <= recording < replaced
+    assert phone < recording == replaced
+    proved = dataclasses.replace(mechanism, recording=moved_by_direction(length, length))
+    assert phone <= proved.cost(Unit.RECORDING).epsilon < replaced
     alone = dataclasses.replace(mechanism, honest_survivors=1)
     assert alone.cost(Unit.PHONE).epsilon == phone
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS as LEARNING
+from support.statistics_phase import published
 
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.geometry import Geometry
@@ -42,13 +43,7 @@ def result(phase: bytes) -> Result:
 
 
 def statistics(phase: bytes) -> Statistics:
-    return Statistics(
-        phase=phase,
-        label_names=("bus", "park"),
-        contacts=(4, -1),
-        p_values=(0.0, 1.0),
-        privacy=(),
-    )
+    return published(("bus", "park"), phase=phase)
 
 
 class Keeper:

@@ -27,7 +27,7 @@ from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_protocol.voting.vectors import unit_steps
+from earshot_protocol.voting.vectors import moved_by_direction, unit_steps
 from earshot_server.dashboard.spending import OF_NAMED_RECORDINGS
 from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases.expected import least_clear
@@ -138,11 +138,14 @@ def test_choices_with_prototypes_have_rows_and_every_recording_adds_to_two() -> 
     parameters.check()
     mechanism = parameters.plan().mechanisms[LABELLED]
     assert isinstance(mechanism, VectorSum)
-    assert (mechanism.length, mechanism.row) == (6 * 65, 2 * 65)
+    assert (mechanism.length, mechanism.recording) == (6 * 65, moved_by_direction(6 * 65, 2 * 65))
     # Where each of them is split by kinds of sound, a recording is of one kind.
     split = finer(kinds=5)[0].plan().mechanisms[LABELLED]
     assert isinstance(split, VectorSum)
-    assert (split.length, split.row) == (5 * 6 * 65, 2 * 65)
+    assert (split.length, split.recording) == (
+        5 * 6 * 65,
+        moved_by_direction(5 * 6 * 65, 2 * 65),
+    )
     # It costs what was asked for, in either unit.
     for unit in (Unit.PHONE, Unit.RECORDING):
         _, priced = finer(unit=unit)

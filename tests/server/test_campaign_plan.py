@@ -171,6 +171,10 @@ def test_the_noise_of_the_design() -> None:
     assert entries == pytest.approx([5.68 * stay, 5.55 * math.sqrt(2)], rel=3e-3)
 
 
+def test_people_are_told_how_many_numbers_a_phone_sends(planning: Planning) -> None:
+    assert planning.campaign.entries == planning.week.entries == 2 * len(planning.week.labels) + 1
+
+
 def test_a_recording_is_one_over_b_of_a_phone(planning: Planning) -> None:
     mechanism = histogram(planning.week).mechanism
     assert mechanism.sensitivity(Unit.PHONE) == GRID  # type: ignore[attr-defined]

@@ -89,6 +89,6 @@ def test_histograms_of_records_say_how_many_phones_are_in_them(of: object) -> No
     masked = {"private_histograms": 186, "global_histograms": 183}
     assert found.inputs == masked[of.__name__]  # type: ignore[attr-defined]
     again = msgspec.structs.replace(
-        counted, parameters=msgspec.structs.replace(counted.parameters, contacts=7)
+        counted, ending=msgspec.structs.replace(counted.ending, contacts=7)
     )
-    assert histograms.private_histograms([again])[0].asked == (7, None)
+    assert histograms.private_histograms([again])[0].asked == (7, None, None)

@@ -320,13 +320,17 @@ def test_statistics_phase_shows_every_count_and_its_interval() -> None:
     record = made.published_statistics(30, made.NOW)
     shown = phase_page(record)
     assert "184 of 200 phones stayed and counted their contacts" in shown.words
-    rows = re.findall(r"([a-z ]+?) (−?\d+) (\d+) (\d+) ", shown.words.partition("At most")[2])
-    intervals = {name.strip(): tuple(map(int, found)) for name, *found in rows[:9]}
-    published, least, most = intervals["public transport"]
-    assert published == 612
+    assert "The sum of what 186 phones counted" in shown.words
+    table = shown.words.partition("At most")[2]
+    parts = r"(\d+) labelled, (\d+) named by places"
+    rows = re.findall(rf"([a-z ]+?) {parts} (\d+) (\d+) (\d+) ", table)
+    intervals = {name.strip(): tuple(map(int, found)) for name, *found in rows[:7]}
+    labelled, named, published, least, most = intervals["public transport"]
+    assert (published, labelled, named) == (612, 204, 408)
     assert published - least == most - published > 0
-    assert "sport −11 may be noise: p = 1 0" in shown.words
-    assert "workshop 14 may be noise: p = 0.255" in shown.words
+    assert re.search(r"unknown 150 \d+ \d+ ", table)
+    assert "sport −4 labelled, −7 named by places −11 may be noise: p = 1 0" in shown.words
+    assert "workshop 5 labelled, 9 named by places 14 may be noise: p = 1" in shown.words
 
 
 def test_parameters_name_the_phones_that_joined_and_every_budget() -> None:
@@ -419,8 +423,8 @@ def test_statistics_show_both_kinds_of_labels_newest_first() -> None:
     ]
     assert len(shown.all("table")) == 4
     assert "Since 17 Aug 2026, 14:13 UTC: sport fell; 10 labels changed by no more" in shown.words
-    assert "sport fell 23 −6 −29 ± 28" in shown.words
-    assert "gastronomy within the noise 199 199 0 ± 28" in shown.words
+    assert "sport fell 72 −6 −77 ± 65" in shown.words
+    assert "gastronomy within the noise 199 199 0 ± 65" in shown.words
     assert shown.values("class").count("course-chart") == 2 * len(made.LABELS)
     assert "2 env." in shown.words
 
@@ -428,7 +432,12 @@ def test_statistics_show_both_kinds_of_labels_newest_first() -> None:
 def test_statistics_mark_labels_that_a_phase_did_not_know() -> None:
     newer = made.published_statistics(31, made.NOW)
     ending = msgspec.structs.replace(
-        newer.ending, label_names=("beach",), contacts=(77,), p_values=(1.0,)
+        newer.ending,
+        label_names=("beach",),
+        labelled=(70.0,),
+        named=(7.0,),
+        labelled_p_values=(1.0,),
+        named_p_values=(1.0,),
     )
     newer = msgspec.structs.replace(newer, ending=ending)
     shown = page("/statistics", [newer, made.published_statistics(30, made.NOW - made.DAY)])
@@ -442,7 +451,7 @@ def test_a_published_phase_says_what_changed_since_the_one_before_it() -> None:
     records = [newer, *made.some_months()]
     shown = page(f"/phases/{newer.phase.hex()}", records)
     assert "Since 16 Sep 2026, 14:13 UTC:" in shown.words
-    assert "public transport, car and street rose; sport, workshop" in shown.words
+    assert "public transport rose; sport, workshop and event fell" in shown.words
     first = made.published_statistics(35, made.NOW - 155 * made.DAY)
     assert "Since" not in page(f"/phases/{first.phase.hex()}", [first]).words
     assert "Since" not in page(f"/phases/{newer.phase.hex()}", [newer]).words

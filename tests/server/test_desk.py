@@ -22,6 +22,7 @@ from werkzeug.test import TestResponse
 
 from earshot_protocol.api import AUDIT, OPERATORS, PHASES
 from earshot_protocol.environments import default_hierarchy
+from earshot_protocol.phases import statistics_budget
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.phases.statistics import StatisticsParameters
@@ -614,13 +615,16 @@ def test_a_mistake_is_named_beside_its_field_and_nothing_typed_is_lost(
     assert phases(browser.server) == ()
 
 
-def test_a_german_form_takes_a_decimal_comma(browser: OperatorsBrowser) -> None:
+def test_a_german_form_takes_a_decimal_comma(
+    browser: OperatorsBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     form = STARTED | {"epsilon": "1,5", "form_key": browser.key(), "do": "look"}
     assert "Give a number, such as 24 or 0.5" in page_of(browser.post("/start", form), 422)
     for epsilon in ("1,5", "1.5"):
         seen = browser.post("/start", form | {"epsilon": epsilon}, **{"Accept-Language": "de"})
         assert "ε je Telefon, zusammen" in page_of(seen)
         assert browser.fields(seen)["epsilon"] == epsilon
+    monkeypatch.setattr(statistics_budget, "EPSILON", 0.25)
     proposed = browser.get("/start?kind=statistics", **{"Accept-Language": "de"})
     assert browser.fields(proposed)["epsilon"] == "0,25"
 
@@ -819,7 +823,7 @@ def test_a_form_has_a_length(browser: OperatorsBrowser) -> None:
 
 COUNTED = STARTED | {
     "kind": "statistics",
-    "epsilon": "0.25",
+    "epsilon": "1.5",
     "contacts": "6",
     "since": "2026-03-02",
     "until": "2026-03-09",
@@ -829,7 +833,7 @@ COUNTED = STARTED | {
 def test_a_statistics_phase_is_started_with_what_the_form_says(browser: OperatorsBrowser) -> None:
     form = browser.get("/start?kind=statistics")
     assert "Start a phase that counts contacts" in page_of(form)
-    assert {"kind": "statistics", "contacts": "8", "epsilon": "0.25"}.items() <= browser.fields(
+    assert {"kind": "statistics", "contacts": "8", "epsilon": "1"}.items() <= browser.fields(
         form
     ).items()
     wrong = COUNTED | {"form_key": browser.key(), "do": "look"}
@@ -853,6 +857,7 @@ def test_a_statistics_phase_is_started_with_what_the_form_says(browser: Operator
             phones=2000,
             labels=("home", "street", "office"),
             statistics=True,
+            budget="histogram=1.5",
             contacts=6,
             since=date(2026, 3, 2),
             until=date(2026, 3, 9),

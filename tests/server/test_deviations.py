@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from datetime import date
 
@@ -26,6 +27,7 @@ from earshot_protocol.phases.statistics import CountContacts
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskedInput, SumAnswer, SumTask
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 
 VICTIM = 4
@@ -114,9 +116,7 @@ def test_a_crowd_that_is_claimed_and_accepted_thins_a_share_to_one_in_ten_thousa
 
 # ----------------------------------------------------------------------- a graph of the server's
 
-HISTOGRAM = statistics_parameters(
-    phones=10_000, contacts=5, epsilon=0.5, dropout=0.1, corrupted=0.05
-)
+HISTOGRAM = statistics_parameters(phones=10_000, contacts=5, noise=5.5, dropout=0.1, corrupted=0.05)
 
 
 @dataclass
@@ -151,7 +151,7 @@ def test_whole_phones_in_a_clique_of_thirty_believe_in_a_crowd_of_ten_thousand()
     """
     part = HISTOGRAM.plan().parts[0]
     assert isinstance(part, SecureSum)
-    parameters = HISTOGRAM.sum_parameters(part, (len(HISTOGRAM.labels),))
+    parameters = HISTOGRAM.sum_parameters(part, (HISTOGRAM.entries,))
     clique = range(parameters.threshold + 1)
     graph = joined(itertools.combinations(clique, 2))
     server = DrawingServer(parameters, np.zeros((0, 2)), graph=graph)
@@ -160,7 +160,9 @@ def test_whole_phones_in_a_clique_of_thirty_believe_in_a_crowd_of_ten_thousand()
     assert (len(clique), part.mechanism.honest_survivors) == (30, 8_500)
     ((phones, opened),) = server.opened().items()
     assert phones == frozenset(clique)
-    # The crowd's noise has a deviation of 4·√2, thirty shares of it one of .34: here all are 0.
-    assert opened.tolist() == [5 * len(clique), 0]
+    # The crowd's noise has a deviation of 5.5 phones' counts, thirty shares of it one of .33.
+    added = opened / unit_steps(5)
+    assert np.abs(added - [len(clique), 0, 0, 0, 0]).max() < 4 * 5.5 * math.sqrt(30 / 8_500)
+    costs = {release.epsilon for release in HISTOGRAM.plan().releases()}
     for whole in server.phones.values():
-        assert {entry["epsilon"] for entry in whole.phone.ledger.export()} == {0.5, 1.25}
+        assert {entry["epsilon"] for entry in whole.phone.ledger.export()} == costs

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from support.examples import examples
 from support.parameters import (
     discovery_parameters,
+    labelling_parameters,
     learning_parameters,
     statistics_parameters,
 )
@@ -31,7 +33,7 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, NoiseLaw
 from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS, Unit
-from earshot_protocol.privacy.noise import polya_share, skellam_share
+from earshot_protocol.privacy.noise import skellam_share
 from earshot_protocol.privacy.significance import LEVEL, name_p_values
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
@@ -44,7 +46,7 @@ from earshot_server.discovery.optics import Optics
 from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.expected import least_clear
-from earshot_server.phases.forecast import Forecast, expected, forecast
+from earshot_server.phases.forecast import Forecast, expected, forecast, outlook
 from earshot_server.records import CohortRecord
 from earshot_server.store.memory import MemoryPhaseStore
 
@@ -138,10 +140,11 @@ def test_it_ends_between_the_earliest_and_the_latest_moment() -> None:
 
 
 def test_the_noise_is_that_which_all_phones_draw_together() -> None:
-    parameters = statistics_parameters(phones=100, epsilon=0.5, dropout=0.2, corrupted=0.05)
+    parameters = statistics_parameters(phones=100, noise=0.25, dropout=0.2, corrupted=0.05)
     (histogram,) = seen(parameters).sums
     random = np.random.default_rng(58)
-    draws = sum(polya_share(4.0, 75, 20_000, random.bytes) for _ in range(100))
+    shares = (skellam_share(1024.0**2, 75, 20_000, random.bytes) for _ in range(100))
+    draws = sum(shares) * (5 / unit_steps(5))  # five contacts are a length of 1
     assert histogram.deviation == pytest.approx(np.std(draws), rel=0.03)
     assert np.mean(np.abs(draws) <= histogram.radius) == pytest.approx(0.95, abs=0.01)
 
@@ -149,16 +152,31 @@ def test_the_noise_is_that_which_all_phones_draw_together() -> None:
 @pytest.mark.parametrize("cells", [1, 11, 110])
 def test_what_is_needed_to_stand_clear_is_what_noise_alone_seldom_reaches(cells: int) -> None:
     labels = tuple(f"l{number}" for number in range(cells))
-    # With n' = n the noise is discrete Laplace noise: P(N ≥ v) = α^v / (1 + α).
-    parameters = statistics_parameters(labels=labels, dropout=0.0, corrupted=0.0, epsilon=0.5)
+    # With n' = n the noise is nearly normal, of a deviation of 5.5 times five contacts.
+    parameters = statistics_parameters(labels=labels, dropout=0.0, corrupted=0.0, noise=5.5)
     outlook = seen(parameters).sums[0].outlook
     assert outlook is not None
-    ratio = math.exp(-0.25)
+    entries = 2 * cells + 1
 
-    def chance(votes: int) -> float:
-        return cells * ratio**votes / (1 + ratio)
+    def chance(contacts: int) -> float:
+        deviations = contacts * unit_steps(entries) / GRID / (5 * 5.5)
+        return float(entries * norm.sf(deviations))
 
     assert chance(outlook.needed) <= 0.05 < chance(outlook.needed - 1)
+
+
+def test_a_crowd_that_shares_its_contacts_among_all_numbers_is_in_the_bound_of_luck() -> None:
+    """Every phone adds as much to each of the 2L + 1 numbers: in all √(2L + 1) of its length."""
+    labels = tuple(f"l{number}" for number in range(110))
+    parameters = statistics_parameters(phones=10, labels=labels, noise=12.0, dropout=0.0)
+    part = parameters.plan().part("histogram")
+    assert isinstance(part, SecureSum)
+    found = outlook(parameters, part)
+    assert found is not None
+    entries = 2 * len(labels) + 1
+    lifted = 10 * unit_steps(entries) / math.sqrt(entries) / part.mechanism.noise(10).deviation
+    needed = norm.isf(0.05 / entries)
+    assert 0.05 < entries * norm.sf(needed - lifted) <= found.chance < 0.2
 
 
 def test_votes_are_shared_among_environments() -> None:
@@ -234,11 +252,11 @@ def test_what_clusters_on_each_phone_is_refused_and_operators_are_told_what_to_d
     assert "at most 2.0 is accepted; the local route protects single recordings" in refused.reason
     assert "Policy.per_recording()" in refused.reason
     assert "earshot phone --per-recording" in refused.reason
-    (dear,) = seen(statistics_parameters(epsilon=0.5, contacts=20)).refusals
+    (dear,) = seen(statistics_parameters(noise=2.0, contacts=20)).refusals
     assert dear.rule == "largest_phone_epsilon"
     assert "per_recording" not in dear.reason
     assert OF_NAMED_RECORDINGS in words(usual())
-    assert OF_NAMED_RECORDINGS not in words(statistics_parameters(epsilon=0.5, contacts=20))
+    assert OF_NAMED_RECORDINGS not in words(statistics_parameters(noise=2.0, contacts=20))
 
 
 def test_every_refusal_is_named_with_what_is_accepted() -> None:
@@ -296,11 +314,11 @@ def test_a_price_that_promises_nothing_is_called_that() -> None:
 
 
 def test_where_a_recording_costs_more_than_its_phone_the_reason_is_said() -> None:
-    one = statistics_parameters(contacts=1)
-    costs = seen(one).together
-    assert costs["recording"].epsilon == pytest.approx(2 * costs["phone"].epsilon)
-    assert f"\n  {DEARER_RECORDING}\n" in words(one)
-    for parameters in (statistics_parameters(contacts=2), found_by_sums(), usual()):
+    votes = labelling_parameters()
+    costs = seen(votes).together
+    assert costs["recording"].epsilon > costs["phone"].epsilon
+    assert f"\n  {DEARER_RECORDING}\n" in words(votes)
+    for parameters in (statistics_parameters(contacts=1), found_by_sums(), usual()):
         assert DEARER_RECORDING not in words(parameters)
 
 

@@ -80,7 +80,7 @@ def test_labels_that_no_phone_knows_name_nothing() -> None:
 
 def test_contacts_that_no_phone_had_stay_within_the_noise() -> None:
     parameters = statistics_parameters(
-        phones=12, labels=("sea", "sky"), contacts=12, epsilon=2.0, dropout=0.25
+        phones=12, labels=("sea", "sky"), contacts=12, noise=0.2, dropout=0.25
     )
     coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), parameters, 0.0, summation=IDEAL)
     game = Play(coordinator, make_phones(IDEAL))

@@ -198,7 +198,7 @@ def test_without_a_name_that_the_phase_knows_labels_alone_count() -> None:
 
 def test_how_contacts_without_a_label_count_is_said_before_a_phase_begins() -> None:
     for options in ((), ("--places-of", "none")):
-        assert "only contacts with a label of their own count" in dry_start(
+        assert "contacts without a label of their own count as unknown" in dry_start(
             "--statistics", *options
         )
     refused = dry_start("--statistics", "--places-of", "61", status=2)

@@ -59,7 +59,13 @@ def test_a_sheet_says_what_its_table_says() -> None:
     votes = fetched(f"/phases/{LEARNED}/label-votes.csv")
     assert list(votes[0]) == ["number", *made.LABELS]
     histogram = fetched(f"/phases/{COUNTED}/histogram.csv")
-    assert {row["label"]: row["published"] for row in histogram}["sport"] == "-11"
+    by_label = {row["label"]: row for row in histogram}
+    assert float(by_label["sport"]["published"]) == -11
+    parts = [float(by_label["car"][name]) for name in ("labelled", "named")]
+    assert sum(parts) == float(by_label["car"]["published"]) == 233
+    unknown = histogram[-1]
+    assert (unknown["label"], float(unknown["published"])) == ("unknown", 150)
+    assert (unknown["labelled"], unknown["named"]) == ("", "")
     privacy = fetched(f"/phases/{LEARNED}/privacy.csv")
     assert {row["unit"] for row in privacy} == {"recording", "phone", "replaced phone"}
     counts = fetched("/statistics/contacts/counts.csv")

@@ -20,7 +20,7 @@ from support.played_phase import PARAMETERS, PHONES, play
 from earshot_protocol.api import PRIVACY
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.privacy.accounting import TOLD_DELTA, composed_cost, epsilon_at
-from earshot_protocol.privacy.events import Approximate, DiscreteLaplaceSum
+from earshot_protocol.privacy.events import Approximate, SkellamSum
 from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO
@@ -80,7 +80,7 @@ def test_of_what_parameters_do_not_explain_the_published_cost_is_kept() -> None:
     record = published_statistics(1, 1e9)
     assert isinstance(record.ending, Outcome)
     events = [each.event for each in expenses_of(record, record.ending.privacy)]
-    assert all(isinstance(event, DiscreteLaplaceSum) for event in events)
+    assert all(isinstance(event, SkellamSum) for event in events)
     strange = tuple(
         msgspec.structs.replace(release, epsilon=2 * release.epsilon)
         for release in record.ending.privacy

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import dashboard_records as made
+from support.statistics_phase import places
 from support.steps import Step
 
 from earshot_protocol.phases.learning import LOCAL_CENTROIDS, Result
 from earshot_protocol.phases.statistics import HISTOGRAM
-from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
+from earshot_protocol.privacy.mechanisms import GRID
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.dashboard import histograms as statistics
 from earshot_server.dashboard.histograms import CountInterval
 
@@ -19,6 +23,10 @@ DAY = made.DAY
 
 def radius_of(scale: float, order: float) -> int:
     return DiscreteLaplaceNoise(scale, order).radius(0.95)
+
+
+def skellam_radius(order: float) -> int:
+    return SkellamNoise((made.COUNTING.noise * GRID) ** 2 * order).radius(0.95)
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 10**4))
@@ -41,17 +49,14 @@ def test_radius_of_a_sum_counts_the_shares_that_are_in_it() -> None:
     masked = next(step for step in record.steps if step.step == Step.HISTOGRAM_MASK)
     # 75 % of the 190 phones that joined are counted on; the noise of all who answered is in.
     assert masked.answered == 186
-    assert statistics.sum_noise(record, HISTOGRAM).radius(0.95) == radius_of(
-        2 / made.COUNTING.epsilon, 186 / 143
-    )
-    assert statistics.sum_noise(record, HISTOGRAM, 5).radius(0.95) == radius_of(
-        2 / made.COUNTING.epsilon, 5 * 186 / 143
-    )
+    noise = statistics.sum_noise(record, HISTOGRAM)
+    assert noise.radius(0.95) == skellam_radius(186 / 143)
+    assert statistics.sum_noise(record, HISTOGRAM, 5).radius(0.95) == skellam_radius(5 * 186 / 143)
 
 
 def test_radius_without_a_history_supposes_that_all_answered() -> None:
     record = msgspec.structs.replace(made.published_statistics(30, made.NOW), steps=())
-    assert statistics.sum_noise(record, HISTOGRAM).radius(0.95) == radius_of(4.0, 200 / 150)
+    assert statistics.sum_noise(record, HISTOGRAM).radius(0.95) == skellam_radius(200 / 150)
 
 
 def test_steps_without_a_sum_have_no_radius() -> None:
@@ -66,15 +71,30 @@ def test_private_histograms_are_the_published_counts_oldest_first() -> None:
     first, second = statistics.private_histograms([newer, *others, older])
     assert (first.phase, second.phase) == (older.phase, newer.phase)
     assert first.finished == made.NOW - 9 * DAY
-    assert tuple(count.published for count in second.counts.values()) == newer.ending.contacts
+    assert tuple(count.published for count in second.counts.values()) == newer.ending.assigned
     assert tuple(first.counts) == made.LABELS
-    radius = radius_of(4.0, 186 / 150)
-    assert first.radius == radius
-    assert first.counts["car"][:3] == (233, 233 - radius, 233 + radius)
-    assert first.counts["sport"][:3] == (-11, 0, max(0, radius - 11))
-    assert first.counts["car"].p_value < 0.001
+    # Two numbers make a label's, and a contact is so many steps of each.
+    step = unit_steps(2 * len(made.LABELS) + 1) / made.COUNTING.contacts
+    radius = skellam_radius(2 * 186 / 150) / step
+    assert first.radius == pytest.approx(radius)
+    assert first.counts["car"][:3] == pytest.approx((233, 233 - radius, 233 + radius))
+    assert first.counts["sport"][:3] == pytest.approx((-11, 0, max(0, radius - 11)))
+    assert first.counts["car"].p_value < 0.05
     assert first.counts["sport"].p_value == 1.0
     assert first.environments == {}
+    alone = skellam_radius(186 / 150) / step
+    assert first.unknown is not None
+    assert first.unknown[:3] == pytest.approx((150, 150 - alone, 150 + alone))
+
+
+def test_contacts_that_other_places_named_do_not_compare() -> None:
+    older = made.published_statistics(30, made.NOW - DAY)
+    newer = made.published_statistics(31, made.NOW)
+    first, second = statistics.private_histograms([older, newer])
+    assert first.asked == second.asked
+    agreed = msgspec.structs.replace(newer.parameters, places=places((0, 1)))
+    (named,) = statistics.private_histograms([msgspec.structs.replace(newer, parameters=agreed)])
+    assert named.asked != first.asked
 
 
 def test_global_histograms_add_votes_and_count_environments_by_label() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
 
 import msgspec
 import numpy as np
 import pytest
 from support.played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, deceive, make_phones
 from support.points import HeardPoints
-from support.statistics_phase import FIRST, PARAMETERS, places
+from support.statistics_phase import FIRST, PARAMETERS, counts, places
 from support.steps import STATISTICS_STEPS, Step
 
 from earshot_client.labels import LabelHierarchy
@@ -20,9 +22,13 @@ from earshot_protocol.errors import RefusedError, TooManyDropoutsError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.places import AgreedPlaces
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.events import SkellamSum
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix, encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -76,7 +82,11 @@ def test_everybodys_contacts_are_counted() -> None:
     result = game.coordinator.result()
     assert isinstance(result, Statistics)
     assert result.label_names == CLASSES
-    assert result.contacts == (6 * PHONES, 6 * PHONES)
+    assert counts(result) == (6 * PHONES, 6 * PHONES, 0, 0, 0)
+    assert (result.contacts, result.phones) == (12, PHONES)
+    # Twelve shares of which nine are counted on; a length of 1 is twelve contacts.
+    steps = 1e-6 * 4096 * math.sqrt(12 / 9)
+    assert result.deviation == pytest.approx(steps * 12 / (4096 - math.sqrt(5) / 2))
     assert result.privacy == PARAMETERS.plan().releases()
     assert all(game.coordinator.task_for(number) == result for number in range(PHONES))
 
@@ -90,14 +100,19 @@ def test_phones_that_drop_after_masking_are_counted_and_others_are_not() -> None
     game.step()
     result = game.coordinator.result()
     assert isinstance(result, Statistics)
-    assert result.contacts == (6 * (PHONES - 2), 6 * (PHONES - 2))
+    assert counts(result) == (6 * (PHONES - 2), 6 * (PHONES - 2), 0, 0, 0)
+    assert result.phones == PHONES - 2
 
 
-def test_the_noise_has_the_scale_that_is_declared() -> None:
-    (recording, whole) = msgspec.structs.replace(PARAMETERS, epsilon=0.5).plan().releases()
-    assert (recording.unit, recording.epsilon) == (Unit.RECORDING, 0.5)
-    # A phone is 12 contacts, a recording moves two of them: six times as much.
-    assert (whole.unit, whole.epsilon) == (Unit.PHONE, 3.0)
+def test_the_cost_is_that_of_the_noise_and_of_the_distance_in_each_unit() -> None:
+    quiet = msgspec.structs.replace(PARAMETERS, noise=5.5, contacts=16, delta=1e-7)
+    (recording, whole) = quiet.plan().releases()
+    steps = (4096 - math.sqrt(5) / 2) / 16 + math.sqrt(5)
+    for release, unit, distance in ((recording, Unit.RECORDING, steps), (whole, Unit.PHONE, 4096)):
+        event = SkellamSum((5.5 * 4096) ** 2, math.sqrt(5) * distance, distance)
+        assert (release.unit, release.delta) == (unit, 1e-7)
+        assert release.epsilon == pytest.approx(composed_epsilon([event], 1e-7))
+    assert whole.epsilon > 10 * recording.epsilon
 
 
 def ballot_of(
@@ -110,22 +125,40 @@ def ballot_of(
     them.answer(task)
     saved = them._store.get("sum")
     assert saved is not None
-    words = np.frombuffer(msgspec.msgpack.decode(saved)["words"], dtype=np.uint16)
-    signed: list[int] = words.view(np.int16).tolist()
+    words = np.frombuffer(msgspec.msgpack.decode(saved)["words"], dtype=np.uint32)
+    signed: list[int] = words.view(np.int32).tolist()
     return signed
+
+
+def contacts_of(them: Phone, agreed: AgreedPlaces | None = None, **window: date) -> list[int]:
+    """The same in contacts: labelled, named by places and unknown; they are not scaled down."""
+    steps = ballot_of(them, 12, agreed, **window)
+    return [round(each * 12 / unit_steps(len(steps))) for each in steps]
 
 
 def test_a_contact_counts_as_its_own_label_or_as_the_nearest_place_of_the_phase() -> None:
     points = np.concatenate([CENTRES[[0, 0, 1]], CENTRES[[1]]])
     them = phone(points, [None, "park", None, "home"])
     # The second was near "bus" but its user said "park"; "home" is not asked for.
-    assert ballot_of(them, agreed=places((0, 1))) == [1, 2]
+    assert contacts_of(them, agreed=places((0, 1))) == [0, 1, 1, 1, 1]
 
 
-def test_without_a_place_or_label_there_is_nothing_to_count() -> None:
-    assert ballot_of(phone(CENTRES, [None, "bus"])) == [1, 0]
-    assert ballot_of(phone(CENTRES, [None, None]), agreed=places((-1, 1))) == [0, 1]
-    assert ballot_of(phone(np.empty((0, 2)), []), agreed=places((0, 1))) == [0, 0]
+def test_without_a_place_or_label_a_contact_is_unknown() -> None:
+    assert contacts_of(phone(CENTRES, [None, "bus"])) == [1, 0, 0, 0, 1]
+    assert contacts_of(phone(CENTRES, [None, None]), agreed=places((-1, 1))) == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("agreed", [None, places((0, 1))])
+def test_a_phone_without_contacts_sends_zeros_like_any_other(agreed: AgreedPlaces | None) -> None:
+    none = phone(np.empty((0, 2)), [])
+    assert ballot_of(none, agreed=agreed) == [0] * 5
+    outside = phone(CENTRES, ["bus", None], days=[date(2025, 1, 1)] * 2)
+    assert ballot_of(outside, agreed=agreed, **FIRST_WEEK) == [0] * 5
+    # Both spend the same and mark nothing.
+    for them in (none, outside):
+        release(them)
+        assert len(them.ledger.export()) == 2
+        assert not any(each.counted for each in them.recordings())
 
 
 @pytest.mark.parametrize("told", [(0, 0), (1, 1), (1, 0)])
@@ -136,10 +169,10 @@ def test_what_one_phone_was_told_of_a_result_does_not_decide_how_it_counts(
     them = phone(CENTRES[[0, 0, 1]], [None, None, None])
     them.answer(published(told))
     assert them.result == published(told)
-    assert ballot_of(them, agreed=places((0, 1))) == [2, 1]
+    assert contacts_of(them, agreed=places((0, 1))) == [0, 0, 2, 1, 0]
     alone = phone(CENTRES[[0, 0, 1]], [None, None, None])
     alone.answer(published(told))
-    assert ballot_of(alone) == [0, 0]
+    assert contacts_of(alone) == [0, 0, 0, 0, 3]
 
 
 def test_a_phone_with_another_encoder_than_the_places_have_stays_out_by_name() -> None:
@@ -164,24 +197,40 @@ def test_a_phone_that_is_shown_other_places_stops_before_it_counts() -> None:
     assert game.phones[victim].ledger.export() == []
 
 
-def test_only_the_newest_contacts_count() -> None:
-    them = phone(CENTRES[[0, 0, 0, 1, 1]], ["bus", "bus", "bus", "park", "home"])
-    # "home" is not asked for, and takes nobody's place.
-    assert ballot_of(them, contacts=3) == [2, 1]
+def test_many_contacts_are_scaled_down_and_their_shares_stay() -> None:
+    points = CENTRES[[0] * 15]
+    them = phone(points, [*["bus"] * 9, *["park"] * 4, *["home"] * 2])
+    assert ballot_of(them, contacts=20) == oracle([9, 4, 0, 0, 2], 20)
+    scaled = ballot_of(phone(points, [*["bus"] * 9, *["park"] * 4, *["home"] * 2]), contacts=5)
+    assert scaled == oracle([9, 4, 0, 0, 2], 5)
+    assert sum(each**2 for each in scaled) <= 4096**2
+    assert scaled[0] / scaled[1] == pytest.approx(9 / 4, rel=1e-3)
 
 
-def test_one_recording_more_moves_the_count_by_at_most_two() -> None:
+def oracle(counts: list[int], length: int) -> list[int]:
+    """The projection by its definition: the nearest point of the ball, by bisection on its ray."""
+    low, high = Fraction(0), Fraction(1)
+    for _ in range(80):
+        middle = (low + high) / 2
+        inside = sum((middle * count) ** 2 for count in counts) <= length**2
+        low, high = (middle, high) if inside else (low, middle)
+    unit = 4096 - math.sqrt(len(counts)) / 2
+    return [round(float(high * count / length) * unit) for count in counts]
+
+
+def test_one_recording_more_moves_the_steps_by_no_more_than_is_declared() -> None:
     random = np.random.default_rng(5)
     for _ in range(40):
-        choices = [CLASSES[i] for i in random.integers(0, 2, random.integers(1, 9))]
-        points = np.zeros((len(choices), 2))
-        contacts = int(random.integers(1, 9))
-        place = int(random.integers(0, len(choices)))
-        with_it = np.array(ballot_of(phone(points, list(choices)), contacts))
-        without = [*choices[:place], *choices[place + 1 :]]
-        without_it = np.array(ballot_of(phone(points[1:], list(without)), contacts))
-        assert np.abs(with_it - without_it).sum() <= 2
-        assert with_it.sum() <= contacts
+        size = int(random.integers(1, 25))
+        choices = [("bus", "park", "home", None)[i] for i in random.integers(0, 4, size)]
+        points = CENTRES[random.integers(0, 2, size)]
+        contacts, place = int(random.integers(1, 9)), int(random.integers(0, size))
+        with_it = np.array(ballot_of(phone(points, choices), contacts, places((0, 1))))
+        without = phone(np.delete(points, place, axis=0), choices[:place] + choices[place + 1 :])
+        moved = with_it - np.array(ballot_of(without, contacts, places((0, 1))))
+        declared = msgspec.structs.replace(PARAMETERS, contacts=contacts).plan().parts[0]
+        assert isinstance(declared, SecureSum)
+        assert np.linalg.norm(moved) <= declared.mechanism.sensitivity(Unit.RECORDING)  # type: ignore[attr-defined]
 
 
 # ------------------------------------------------------------------- windows, each counted once
@@ -206,8 +255,8 @@ def counted(phones: dict[int, Phone], window: dict[str, date], contacts: int = 1
 def test_contacts_count_between_two_dates() -> None:
     made = [FIRST - timedelta(days=1), FIRST, date(2026, 1, 7), date(2026, 1, 8), None]
     them = phone(CENTRES[[0] * 5], ["bus"] * 5, days=made)
-    assert ballot_of(them, **FIRST_WEEK) == [2, 0]
-    assert ballot_of(them) == [5, 0]
+    assert contacts_of(them, **FIRST_WEEK) == [2, 0, 0, 0, 0]
+    assert contacts_of(them) == [5, 0, 0, 0, 0]
 
 
 def test_weeks_add_up_and_nothing_is_counted_twice() -> None:
@@ -215,27 +264,27 @@ def test_weeks_add_up_and_nothing_is_counted_twice() -> None:
     first = counted(phones, FIRST_WEEK)
     assert (first.since, first.until) == tuple(FIRST_WEEK.values())
     # Days 5, 6 and 7 of January; then 8 to 12.
-    assert sum(first.contacts) == 3 * PHONES
-    assert sum(counted(phones, FIRST_WEEK).contacts) == 0
-    assert sum(counted(phones, SECOND_WEEK).contacts) == 5 * PHONES
+    assert sum(counts(first)) == 3 * PHONES
+    assert sum(counts(counted(phones, FIRST_WEEK))) == 0
+    assert sum(counts(counted(phones, SECOND_WEEK))) == 5 * PHONES
     # Only recordings whose day nobody knows are left for a phase without a window.
     everything = counted(phones, ALWAYS)
     assert (everything.since, everything.until) == (None, None)
-    assert sum(everything.contacts) == 4 * PHONES
-    assert sum(counted(phones, ALWAYS).contacts) == 0
+    assert sum(counts(everything)) == 4 * PHONES
+    assert sum(counts(counted(phones, ALWAYS))) == 0
     assert all(each.counted for each in phones[0].recordings())
 
 
-def test_what_found_no_room_or_no_name_is_left_for_another_phase() -> None:
+def test_all_contacts_of_the_window_are_used_up_whatever_they_are() -> None:
     phones = make_phones(days=[FIRST] * 12)
-    assert sum(counted(phones, FIRST_WEEK, contacts=5).contacts) == 5 * PHONES
-    marks = [each.counted for each in phones[3].recordings()]
-    assert marks == [False] * 7 + [True] * 5
-    assert sum(counted(phones, FIRST_WEEK, contacts=20).contacts) == 7 * PHONES
-    them = phone(CENTRES, ["home", "bus"], days=[FIRST, FIRST])
-    assert ballot_of(them, **FIRST_WEEK) == [1, 0]
+    counted(phones, FIRST_WEEK, contacts=5)  # fewer than a phone has
+    assert all(each.counted for each in phones[3].recordings())
+    assert counts(counted(phones, FIRST_WEEK, contacts=20)) == (0,) * 5
+    after = date(2026, 1, 8)
+    them = phone(CENTRES[[0] * 4], ["home", "bus", None, None], days=[FIRST, FIRST, FIRST, after])
+    assert contacts_of(them, **FIRST_WEEK) == [1, 0, 0, 0, 2]
     release(them)
-    assert [each.counted for each in them.recordings()] == [False, True]
+    assert [each.counted for each in them.recordings()] == [True, True, True, False]
 
 
 def release(them: Phone) -> None:
@@ -275,14 +324,14 @@ def test_a_phase_that_fails_after_the_release_has_used_its_contacts_up() -> None
     game.present = {0, 1, 2}
     game.step()
     assert game.coordinator.step == Step.FAILED
-    assert sum(counted(phones, FIRST_WEEK).contacts) == 0
+    assert sum(counts(counted(phones, FIRST_WEEK))) == 0
 
 
 def test_a_phase_that_is_given_up_before_the_release_uses_nothing_up() -> None:
     phones = make_phones(days=[FIRST] * 12)
     game = Play(start(msgspec.structs.replace(PARAMETERS, **FIRST_WEEK)), phones)
     game.until(Step.HISTOGRAM_MASK)
-    assert sum(counted(phones, FIRST_WEEK).contacts) == 12 * PHONES
+    assert sum(counts(counted(phones, FIRST_WEEK))) == 12 * PHONES
 
 
 def test_a_phone_that_stays_open_does_not_count_what_has_expired() -> None:
@@ -296,22 +345,21 @@ def test_a_phone_that_stays_open_does_not_count_what_has_expired() -> None:
         keep_days=7,
     )
     seconds[0] += 2 * 86_400
-    assert ballot_of(them, **FIRST_WEEK) == [0, 1]
+    assert contacts_of(them, **FIRST_WEEK) == [0, 1, 0, 0, 0]
     assert [each.day for each in them.recordings()] == [date(2026, 1, 6)]
 
 
 def test_a_recording_that_was_forgotten_in_the_meantime_does_no_harm() -> None:
     them = phone(CENTRES, ["bus", "park"], days=[FIRST, FIRST])
-    assert ballot_of(them, **FIRST_WEEK) == [1, 1]
+    assert contacts_of(them, **FIRST_WEEK) == [1, 1, 0, 0, 0]
     them.forget(1)
     release(them)
     assert [(each.number, each.counted) for each in them.recordings()] == [(2, True)]
 
 
-def test_over_many_histograms_one_recording_more_moves_each_by_at_most_two() -> None:
+def test_over_many_histograms_one_recording_more_moves_one_of_them() -> None:
     """The claim of `StatisticsParameters.plan`, over random series of phases of one phone."""
     random = np.random.default_rng(11)
-    largest = 0
     for _ in range(25):
         size = int(random.integers(4, 14))
         choices: list[str | None] = [
@@ -330,20 +378,16 @@ def test_over_many_histograms_one_recording_more_moves_each_by_at_most_two() -> 
                 days=made[:place] + made[place + 1 :],
             ),
         )
+        moved = 0
         for _ in range(5):
-            contacts = int(random.integers(1, 4))
             window = (ALWAYS, FIRST_WEEK, SECOND_WEEK)[int(random.integers(3))]
             both = []
             for them in pair:
-                both.append(np.array(ballot_of(them, contacts, **window)))
+                both.append(np.array(contacts_of(them, **window)))
                 release(them)
-            moved = int(np.abs(both[0] - both[1]).sum())
-            largest = max(largest, moved)
-            assert moved <= 2
-            assert both[0].sum() <= contacts
-            left = [sum(not each.counted for each in them.recordings()) for them in pair]
-            assert abs(left[0] - left[1]) <= 1
-    assert largest == 2
+            moved += int(np.abs(both[0] - both[1]).sum())
+        left = [sum(not each.counted for each in them.recordings()) for them in pair]
+        assert moved + left[0] - left[1] == 1, "counted once, or left"
 
 
 def test_a_phone_refuses_a_histogram_that_costs_too_much() -> None:
@@ -362,7 +406,7 @@ def test_a_released_histogram_is_in_the_ledger_once() -> None:
 
 
 def test_a_histogram_is_cast_once() -> None:
-    coordinator = start(msgspec.structs.replace(PARAMETERS, epsilon=2.0))
+    coordinator = start(msgspec.structs.replace(PARAMETERS, noise=2.0))
     game = Play(coordinator, make_phones())
     task = coordinator.task_for(0)
     game.until(Step.PUBLISHED)

@@ -91,7 +91,7 @@ def test_a_crowd_that_finds_something_is_told_how_much() -> None:
 
 
 def test_each_kind_of_phase_has_its_own_word() -> None:
-    counting = statistics_parameters(phones=20, contacts=1, epsilon=0.05)
+    counting = statistics_parameters(phones=20, contacts=1, noise=60.0)
     assert verdict(counting).startswith("20 phones cannot count anything here; about ")
     labelling = labelling_parameters(phones=5, threshold=30.0)
     assert verdict(labelling).startswith("5 phones cannot label anything here; about ")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support import dashboard_records as made
 from support.dashboard_server import words
+from support.statistics_phase import published
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.places import AgreedPlaces
@@ -40,7 +41,7 @@ def test_a_window_is_in_every_title_of_its_histogram() -> None:
 def test_places_are_said_in_words() -> None:
     record = made.published_statistics(30, made.NOW)
     path = f"/phases/{record.phase.hex()}"
-    alone = "Places by which contacts without a label count none: labels alone count"
+    alone = "Places that name contacts without a label none: they count as unknown"
     assert alone in words(path, record)
     centroids = Matrix.of(np.eye(3, 5))
     agreed = AgreedPlaces(
@@ -49,6 +50,17 @@ def test_places_are_said_in_words() -> None:
     parameters = msgspec.structs.replace(record.parameters, places=agreed)
     shown = words(path, msgspec.structs.replace(record, parameters=parameters))
     assert "3, of which 2 have a name, in embeddings of contrast-2" in shown
+
+
+def test_nothing_stands_clear_unless_a_label_or_what_is_unknown_does() -> None:
+    said = "nothing stands clear of the noise: no count means anything"
+    assert outcomes.nothing_clear(published(("bus", "park"))).startswith(said)
+    for field, value in (
+        ("unknown_p_value", 0.05),
+        ("labelled_p_values", (1.0, 0.05)),
+        ("named_p_values", (0.05, 1.0)),
+    ):
+        assert outcomes.nothing_clear(published(("bus", "park"), **{field: value})) == ""
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from earshot_protocol.privacy.significance import (
 )
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.prototypes import prototypes
 from earshot_server.records import (
@@ -92,9 +93,7 @@ LABELLING = labelling_parameters(
     dropout=0.2,
     corrupted=0.05,
 )
-COUNTING = statistics_parameters(
-    phones=200, labels=LABELS, epsilon=0.5, dropout=0.2, corrupted=0.05
-)
+COUNTING = statistics_parameters(phones=200, labels=LABELS, noise=2.5, dropout=0.2, corrupted=0.05)
 
 
 @dataclass
@@ -217,6 +216,12 @@ def empty_learning(number: int, finished: float) -> PhaseRecord:
 def published_statistics(number: int, finished: float, *, shift: int = 0) -> PhaseRecord:
     contacts = [612, 233, 418, 150, 371, 502, 344, 205, 96, 14, -11]
     counts = [count + shift * (place - 4) for place, count in enumerate(contacts)]
+    # A third of them is labelled.
+    labelled = [count / 3 for count in counts]
+    step = unit_steps(COUNTING.entries) / COUNTING.contacts
+    noise = COUNTING.plan().parts[0].mechanism.noise(186)
+    entries = [*labelled, *(2 * count for count in labelled), 150.0]
+    p_values = count_p_values([round(step * each) for each in entries], noise)
     return record(
         number,
         PUBLISHED,
@@ -225,8 +230,15 @@ def published_statistics(number: int, finished: float, *, shift: int = 0) -> Pha
         ending=Statistics(
             phase=name_of(number),
             label_names=LABELS,
-            contacts=tuple(counts),
-            p_values=count_p_values(counts, COUNTING.plan().parts[0].mechanism.noise(186)),
+            labelled=tuple(labelled),
+            named=tuple(2 * count for count in labelled),
+            unknown=150.0,
+            labelled_p_values=p_values[: len(LABELS)],
+            named_p_values=p_values[len(LABELS) : -1],
+            unknown_p_value=p_values[-1],
+            deviation=noise.deviation / step,
+            contacts=COUNTING.contacts,
+            phones=186,
             privacy=COUNTING.plan().releases(),
         ),
         created=finished - 1.5 * DAY,
@@ -426,7 +438,7 @@ def some_months() -> tuple[PhaseRecord, ...]:
     """Newest first: two phases under way, failures, and results of half a year."""
     learned = [published_learning(10 + i, NOW - (3 + 30 * i) * DAY, 8 - i % 3) for i in range(6)]
     counted = [
-        published_statistics(30 + i, NOW - (5 + 30 * i) * DAY, shift=9 * i) for i in range(6)
+        published_statistics(30 + i, NOW - (5 + 30 * i) * DAY, shift=24 * i) for i in range(6)
     ]
     over = [*learned, *counted, too_few(), never_started()]
     over.sort(key=lambda phase: -phase.created)

@@ -32,7 +32,7 @@ _LEARNING = PhaseParameters(
     budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
 )
 _STATISTICS = StatisticsParameters(
-    phones=100, labels=("bus", "park"), contacts=5, epsilon=0.5, dropout=0.1, corrupted=0.05
+    phones=100, labels=("bus", "park"), contacts=5, noise=5.5, dropout=0.1, corrupted=0.05
 )
 
 _DISCOVERY = DiscoveryParameters(

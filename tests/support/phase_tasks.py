@@ -73,8 +73,8 @@ def _first_task(parameters: Parameters, phase: bytes, index: int, sum_id: bytes)
     match parameters:
         case PhaseParameters():
             return Cluster(phase=phase, index=index, parameters=parameters)
-        case StatisticsParameters(labels=labels):
-            begins = opening(parameters, HISTOGRAM, (len(labels),), sum_id, index)
+        case StatisticsParameters(entries=entries):
+            begins = opening(parameters, HISTOGRAM, (entries,), sum_id, index)
             return CountContacts(phase=phase, parameters=parameters, opening=begins)
         case DiscoveryParameters(most_cells=most, dimensions=dimensions):
             begins = opening(parameters, cells(1), (most, dimensions), sum_id, index)

@@ -19,7 +19,6 @@ import msgspec
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.parameters import Parameters, check_once
-from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import (
     Expense,
     Release,
@@ -89,7 +88,7 @@ class _Limited(Drawn):
         """A case, whose phase is now and then one that no phone accepts."""
         self.fine = self.chance(0.8)
         parameters, _ = self.parameters()
-        if not isinstance(parameters, StatisticsParameters) and self.chance(0.5):
+        if self.chance(0.5):
             delta = self.between(1e-9, 1e-5)  # no round number, so that sums of it are rounded
             parameters = msgspec.structs.replace(parameters, delta=delta)
         if self.chance(0.1):

@@ -185,7 +185,8 @@ class Drawn:
             )
         return StatisticsParameters(
             contacts=self.one((1, 3, 20), (0, 10_001, 2**53, 2**64 - 1)),
-            epsilon=self.one((self.between(0.02, 0.4),), (3.5, 1e-9, 1e-10, 0.0, math.nan)),
+            noise=self.one((self.between(5, 50),), (0.5, 1e-9, 1e-10, 0.0, math.nan)),
+            delta=self.one((1e-6,), (1e-9, 1e-3, 0.0, 1.0)),
             since=since,
             until=until,
             places=places,

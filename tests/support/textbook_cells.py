@@ -1,4 +1,4 @@
-"""A phone's part in a discovery phase, slowly, from docs/protocol.md alone: nothing of ours."""
+"""A phone's part in discovery and statistics phases, slowly, from docs/protocol.md alone."""
 
 from __future__ import annotations
 
@@ -165,3 +165,11 @@ def share_bound(rate: float, probability: Fraction) -> int:
     smallest = least + sum(entry < quarter for entry in table)
     farthest = max(largest - Fraction(rate), Fraction(rate) - smallest, Fraction(0))
     return 2 * -(-farthest.numerator // farthest.denominator)
+
+
+def projected(counts: Sequence[int], radius: int) -> list[int]:
+    """Counts as a phone sends them: scaled down to the radius if they are longer, in steps."""
+    norm = mpmath.sqrt(sum(count * count for count in counts))
+    longer = norm if norm > radius else mpmath.mpf(radius)
+    unit = STEPS - mpmath.sqrt(len(counts)) / 2 - mpmath.mpf(2) ** -20
+    return [int(mpmath.nint(count * unit / longer)) for count in counts]

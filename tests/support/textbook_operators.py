@@ -81,10 +81,9 @@ def _mechanism(phase: dict[str, Any], part: str) -> tuple[int, dict[str, Any]]:
         weight = phase.get("largest_weight", 1)
         return weight, _gaussian(votes)
     if phase["type"] == "statistics":
-        most, epsilon = phase["contacts"], phase["epsilon"]
-    else:
-        name = part.replace(" ", "_")
-        most, epsilon = phase[f"{name}s"], phase["budget"][name]
+        return 4096, _gaussian(phase["noise"] * 4096)
+    name = part.replace(" ", "_")
+    most, epsilon = phase[f"{name}s"], phase["budget"][name]
     return most, {"law": "discrete-laplace", "fine_scale": math.ceil(2 / epsilon * 65_536)}
 
 

@@ -217,7 +217,7 @@ def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
     shown = json.loads(earshot("phase", "show", phase, "--json", *at(server)).stdout)
     parameters = shown["phase"]["parameters"]
     assert parameters["type"] == "statistics"
-    assert (parameters["epsilon"], parameters["contacts"]) == (0.4, 9)
+    assert (parameters["noise"], parameters["contacts"]) == (pytest.approx(10.7, abs=0.01), 9)
     assert (parameters["since"], parameters["until"]) == ("2026-01-01", "2026-01-08")
     assert parameters["labels"] == ["bus", "park"]
     earshot("phase", "stop", phase, *at(server))

@@ -136,12 +136,10 @@ def test_what_a_phase_costs_follows_from_one_operators_noise(case: dict[str, Any
             continue
         seen += 1
         noise = textbook.derived(given, step, [3, 3])["noise"]
-        if given["type"] in ("learning", "statistics"):
+        if given["type"] == "learning":
             most = textbook.derived(given, step, [3, 3])["bound"]
             scale = 2 / (most if whole else 2)
-            exact = (given["epsilon"] if given["type"] == "statistics" else None) or given[
-                "budget"
-            ][step.replace(" ", "_")]
+            exact = given["budget"][step.replace(" ", "_")]
             assert release["epsilon"] == pytest.approx(exact / scale, rel=1e-4)
             assert release["delta"] == 0.0
             continue

@@ -572,7 +572,7 @@ def test_noise_and_bound_of_a_vote(case: dict[str, Any]) -> None:
         assert thresholds[int(place)] == int(threshold, 16)
     probability = Fraction(2.0**-80 / (case["sum"]["phones"] * math.prod(shape)))
     least = 2**128 - math.floor(probability * 2**127)
-    most = case["parameters"].get("contacts") or case["parameters"]["centroid_votes"]
+    most = case["parameters"]["centroid_votes"]
     room = next(x for x, threshold in enumerate(thresholds) if threshold >= least)
     assert case["sum"]["bound"] == most + room
 
@@ -581,21 +581,18 @@ def test_what_a_phase_costs() -> None:
     for case in PARAMETERS["releases"]:
         given = case["parameters"]
         costs = {(r["step"], r["unit"]): (r["epsilon"], r["delta"]) for r in case["releases"]}
-        if given["type"] == "statistics":
-            sums = {"histogram": (given["epsilon"], given["contacts"])}
-        else:
-            budget = given["budget"]
-            repeated = given["top_local_centroids"] * budget["selection"]
-            assert costs["select", "recording"] == (repeated, 0.0)
-            assert costs["select", "phone"] == (repeated * given["recordings"], 0.0)
-            local = (budget["clustering"], given.get("delta", 1e-6))
-            if given["geometry"] == "euclidean":
-                local = (budget["clustering"], 0.0)
-            assert costs["cluster", "recording"] == local
-            sums = {
-                "centroid vote": (budget["centroid_vote"], given["centroid_votes"]),
-                "label vote": (budget["label_vote"], given["label_votes"]),
-            }
+        budget = given["budget"]
+        repeated = given["top_local_centroids"] * budget["selection"]
+        assert costs["select", "recording"] == (repeated, 0.0)
+        assert costs["select", "phone"] == (repeated * given["recordings"], 0.0)
+        local = (budget["clustering"], given.get("delta", 1e-6))
+        if given["geometry"] == "euclidean":
+            local = (budget["clustering"], 0.0)
+        assert costs["cluster", "recording"] == local
+        sums = {
+            "centroid vote": (budget["centroid_vote"], given["centroid_votes"]),
+            "label vote": (budget["label_vote"], given["label_votes"]),
+        }
         for step, (epsilon, votes) in sums.items():
             for unit, spent in (("recording", epsilon), ("phone", epsilon * votes / 2)):
                 delta = (1 + math.exp(spent)) * (2 * 2.0**-40 + 2.0**-128)

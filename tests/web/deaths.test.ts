@@ -132,7 +132,7 @@ async function lived(given: Case, last: number): Promise<number> {
   const steps = await stepsOf(phone);
   assert.equal(steps.length, 2 * given.tasks.length);
   const counted = (await phone.recordings()).filter((each) => each.counted).length;
-  assert.equal(counted, steps[0]!.includes("histogram") ? 2 : 0);
+  assert.equal(counted, steps[0]!.includes("histogram") ? 3 : 0);
   const enrolments = server.requests.filter((path) => path === "/v1/phones").length;
   assert.ok(enrolments >= 1 && enrolments <= 2 && server.key !== null);
   assert.equal(hex(of(server.answers[0]!)), server.answers[0]);

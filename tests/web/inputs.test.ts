@@ -12,14 +12,17 @@ import { agreedHierarchy } from "../../client/web/protocol/phases/parameters.ts"
 import { discoveryParameters, startCentroids } from "../../client/web/protocol/phases/discovery.ts";
 import { labellingParameters } from "../../client/web/protocol/phases/labelling.ts";
 import { type NamedCentroids, namesAt, placesOf } from "../../client/web/protocol/phases/places.ts";
-import { statisticsParameters } from "../../client/web/protocol/phases/statistics.ts";
+import {
+  statisticsParameters,
+  statisticsParts,
+} from "../../client/web/protocol/phases/statistics.ts";
 import { nearest, rint, sphereGrid, squared } from "../../client/web/voting/geometry.ts";
 import {
   agreementInput,
   cellsInput,
   contactsInput,
-  environmentsOf,
   labelsInput,
+  namesOf,
   votesInput,
 } from "../../client/web/voting/inputs.ts";
 import { quantized, unitSteps } from "../../client/web/voting/vectors.ts";
@@ -203,37 +206,83 @@ test("votes and agreement by weight", async () => {
   }
 });
 
-test("a histogram counts the newest in the window, once", () => {
+const contactVectors = await vectors("contacts");
+
+test("what a phone puts into a sum of contacts, and what it marks", () => {
+  assert.ok(contactVectors.inputs.length > 10);
+  for (const each of contactVectors.inputs) {
+    const given = read(statisticsParameters, withoutType(each.parameters));
+    const hierarchy = new LabelHierarchy(
+      given.labels.map((label, at) => [label, each.choices[at]] as const),
+    );
+    const choices = each.contacts.map((one: any) => one.choice);
+    const classes = classesOf(choices, hierarchy, hierarchy);
+    const points = rows(each.contacts.map((one: any) => one.point));
+    const names = namesOf(given, points, choices, classes);
+    const contacts = each.contacts.map(({ choice, day, counted }: any, at: number) => ({
+      name: names[at],
+      labelled: choice !== null,
+      day,
+      counted,
+    }));
+    const found = contactsInput(given, contacts);
+    assert.deepEqual([...found.input], each.input);
+    const before = contacts.flatMap((one: any, at: number) => (one.counted ? [at] : []));
+    assert.deepEqual([...before, ...found.counted].sort((a, b) => a - b), each.counted);
+  }
+});
+
+test("what a phone derives of a sum of contacts", () => {
+  for (const each of contactVectors.sums) {
+    const given = read(statisticsParameters, withoutType(each.parameters));
+    const [part] = statisticsParts(given);
+    assert.deepEqual(part!.shape, each.sum.shape);
+    const { recording, phone } = part!.mechanism.distances;
+    for (const [ours, theirs] of [
+      [recording, each.distances.recording],
+      [phone, each.distances.phone],
+    ]) {
+      assert.ok(Math.abs(ours.l1 / theirs.l1 - 1) < 1e-12);
+      assert.ok(Math.abs(ours.l2 / theirs.l2 - 1) < 1e-12);
+    }
+  }
+});
+
+test("all contacts in the window count, each in one entry, once", () => {
   const given = read(statisticsParameters, {
     phones: 500,
     labels: ["a", "b"],
     dropout: 0,
     corrupted: 0,
-    contacts: 2,
-    epsilon: 1,
+    contacts: 20,
+    noise: 5.5,
     since: "2026-01-01",
     until: "2026-01-08",
   });
-  const contact = (environment: string | null, day: string | null, counted = false) => ({
-    environment,
+  const contact = (name: string | null, day: string | null, labelled = true, counted = false) => ({
+    name,
+    labelled,
     day,
     counted,
   });
   const found = contactsInput(given, [
-    contact("a", "2026-01-02"), // displaced by two newer ones
+    contact("a", "2026-01-02"),
     contact("b", "2026-01-01"),
     contact("a", "2025-12-31"), // before the window
-    contact("a", "2026-01-07", true), // counted before
+    contact("a", "2026-01-07", true, true), // counted before
     contact("a", null), // of an unknown day
-    contact("c", "2026-01-07"), // of no label
+    contact("c", "2026-01-07"), // of no label of the phase
     contact("b", "2026-01-07"),
     contact("a", "2026-01-08"), // after the window
-    contact(null, "2026-01-03"), // nobody can tell
+    contact(null, "2026-01-03", false), // nobody can tell
+    contact("a", "2026-01-04", false), // named by a place
   ]);
-  assert.deepEqual([...found.input], [0, 2]);
-  assert.deepEqual(found.counted, [1, 6]);
+  // A contact is a twentieth of a length of 4,094.88 steps.
+  assert.deepEqual([...found.input], [205, 409, 205, 0, 409]);
+  assert.deepEqual(found.counted, [0, 1, 5, 6, 8, 9]);
   const always = { ...given, since: null, until: null };
   assert.deepEqual(contactsInput(always, [contact("a", null)]).counted, [0]);
+  assert.deepEqual([...contactsInput(given, []).input], Array(5).fill(0));
 });
 
 test("a contact without a choice has the name of the nearest place, within its radius", () => {
@@ -250,7 +299,7 @@ test("a contact without a choice has the name of the nearest place, within its r
     dropout: 0,
     corrupted: 0,
     contacts: 2,
-    epsilon: 1,
+    noise: 5.5,
     places,
   });
   const points = rows([
@@ -261,7 +310,7 @@ test("a contact without a choice has the name of the nearest place, within its r
     [1, 0],
   ]);
   assert.deepEqual(
-    environmentsOf(given, points, [null, null, null, "x", "y"], [null, null, null, "b", null]),
+    namesOf(given, points, [null, null, null, "x", "y"], [null, null, null, "b", null]),
     ["a", null, null, "b", null],
   );
 });
@@ -319,7 +368,7 @@ test("choices are those of the digest that was agreed on", async () => {
     dropout: 0,
     corrupted: 0,
     contacts: 2,
-    epsilon: 1,
+    noise: 5.5,
   });
   assert.deepEqual((await agreedHierarchy(given, [])).choices, ["a", "b"]);
   const choices = [["c", "d"], []];

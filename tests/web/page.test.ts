@@ -24,8 +24,10 @@ test("of contacts those are shown that stand clear of the noise", () => {
     type: "statistics",
     phase: PHASE,
     label_names: ["bus", "café", "office"],
-    contacts: [40, -3, 12],
-    p_values: [0.05, 0.9, 0.051],
+    labelled: [30.125, -3, 4],
+    named: [10.125, 0, 8],
+    labelled_p_values: [0.05, 0.9, 0.051],
+    named_p_values: [0.8, 1, 0.051],
   } as unknown as Ending;
   assert.deepEqual(summaryOf(ending), {
     phase: HEX,
@@ -35,8 +37,15 @@ test("of contacts those are shown that stand clear of the noise", () => {
     reason: null,
   });
   // A server that says nothing of chances has tested nothing.
-  const untested = summaryOf({ ...ending, p_values: [] } as Ending);
+  const nothing = { labelled_p_values: [], named_p_values: [] };
+  const untested = summaryOf({ ...ending, ...nothing } as Ending);
   assert.deepEqual([untested.clear, untested.doubtful], [[], 3]);
+  // What places name may stand clear where hardly anything was labelled.
+  const named = summaryOf({ ...ending, named_p_values: [1, 1, 0.01] } as Ending);
+  assert.deepEqual(named.clear, [
+    ["bus", 40],
+    ["office", 12],
+  ]);
 });
 
 test("of places each name is shown once, and what may be noise is counted", () => {

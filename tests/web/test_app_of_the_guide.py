@@ -46,7 +46,7 @@ STATISTICS = StatisticsParameters(
     phones=PHONES,
     labels=LABELS,
     contacts=4,
-    epsilon=0.5,
+    noise=5.5,
     dropout=0.05,
     corrupted=0.05,
     # The app is waited for, however slow the machine is: without it, the phase never ends.

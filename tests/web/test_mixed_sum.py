@@ -43,7 +43,7 @@ COMMON: dict[str, Any] = {
     "step_seconds": 1000.0,
 }
 # Each noise is so little that it is 0 but for a chance below 2^-128.
-STATISTICS = statistics_parameters(**COMMON, epsilon=2.0**17)
+STATISTICS = statistics_parameters(**COMMON, noise=1e-7)
 DISCOVERY = discovery_parameters(**COMMON, cells_noise=1e-9, labels_noise=1e-9, rows=2)
 LABELLING = labelling_parameters(**COMMON, votes_noise=1e-6, check_noise=1e-6, threshold=1.0)
 PHASE, CENTROIDS = bytes(range(16)), Matrix.of(np.array([[1.0, 0.5], [-0.5, 1.0]]))
@@ -52,7 +52,7 @@ SUMS: dict[str, tuple[Parameters, SumPartTask, tuple[int, ...]]] = {
     "histogram": (
         STATISTICS,
         CountContacts(phase=PHASE, parameters=STATISTICS, opening=FIRST),
-        (2,),
+        (5,),
     ),
     "cells 1": (
         DISCOVERY,

@@ -18,6 +18,7 @@ from support.discovery_phase import by_plain_addition
 from support.networked import ServerProcess, await_
 from support.policies import without_budget
 from support.served_helper import ServedHelper
+from support.statistics_phase import counts
 from support.web_pages import served
 from support.web_phone import WebPhone
 
@@ -57,7 +58,7 @@ COMMON: dict[str, Any] = {
     "summation": SummationName.TWO_OPERATORS,
 }
 # Of noise there is none: a vote more or less has a chance of exp(-500).
-STATISTICS = StatisticsParameters(**COMMON, contacts=CONTACTS, epsilon=5000.0)
+STATISTICS = StatisticsParameters(**COMMON, contacts=CONTACTS, noise=1e-6)
 DISCOVERY = DiscoveryParameters(
     **COMMON,
     encoder=ENCODER.name,
@@ -343,7 +344,8 @@ def assert_counted(result: Outcome, phones: int) -> None:
     """Contacts are those that the phones were told, by plain addition."""
     assert isinstance(result, Statistics)
     spoken = [label for number in range(phones) for label in heard(number)[1]]
-    assert result.contacts == tuple(spoken.count(label) for label in CLASSES)
+    assert counts(result) == (*map(spoken.count, CLASSES), 0, 0, 0, spoken.count(None))
+    assert result.phones == phones
 
 
 @pytest.mark.slow

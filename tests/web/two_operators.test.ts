@@ -27,7 +27,6 @@ import {
 } from "../../client/web/protocol/phases/plan.ts";
 import {
   gaussian,
-  laplace,
   noiseOfOperators,
   reach,
 } from "../../client/web/protocol/privacy/sum_noise.ts";
@@ -264,7 +263,7 @@ test("each of the two signatures is needed", async () => {
 });
 
 test("noise is stated as no less than it is", () => {
-  assert.deepEqual(laplace(2 / 3), { law: "discrete-laplace", fine_scale: 43_691n });
+  assert.deepEqual(gaussian(2 / 3), { law: "discrete-gaussian", fine_variance: 43_691n });
   assert.deepEqual(gaussian(1e-9), { law: "discrete-gaussian", fine_variance: 1n });
 });
 

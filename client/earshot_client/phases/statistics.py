@@ -12,30 +12,30 @@ from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
 from earshot_protocol.phases import statistics
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
+from earshot_protocol.voting.vectors import projected, quantized
 
 _COUNTING = "counting"
 """Name of the stored value with the recordings that the histogram under way counts."""
 
 
 def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountContacts) -> Input:
-    """Count the newest contacts of the window in the environments of their labels or sounds.
-
-    Sound is named by the phase's places only, never by other results, so that all phones of a sum
-    use the same places. Contacts that a histogram has counted, and those of other environments, are
-    left for another phase.
-    """
-    names = parameters.labels
-    countable = [
-        (recording.number, names.index(name))
-        for recording, name in zip(
-            memory.store.descriptions(), _environments(memory, parameters), strict=True
-        )
-        if name in names and not recording.counted and parameters.counts(recording.day)
-    ][-parameters.contacts :]
+    """Count the contacts of the window and project the counts."""
+    countable = _countable(memory, parameters)
     numbers = [number for number, _ in countable]
     memory.store.put(_COUNTING, msgspec.msgpack.encode(numbers))
-    environments = np.array([environment for _, environment in countable], dtype=np.int64)
-    return np.bincount(environments, minlength=len(names)).astype(np.int64)
+    entries = np.array([entry for _, entry in countable], dtype=np.int64)
+    counts = np.bincount(entries, minlength=parameters.entries)
+    return quantized(projected(counts, parameters.contacts))
+
+
+def _countable(memory: Memory, parameters: StatisticsParameters) -> list[tuple[int, int]]:
+    """Return all contacts of the window that no histogram has counted, each with its entry."""
+    descriptions = memory.store.descriptions()
+    return [
+        (recording.number, entry)
+        for recording, entry in zip(descriptions, _entries(memory, parameters), strict=True)
+        if not recording.counted and parameters.counts(recording.day)
+    ]
 
 
 def _count(memory: Memory) -> None:
@@ -46,24 +46,36 @@ def _count(memory: Memory) -> None:
         memory.store.delete(_COUNTING)
 
 
-def _environments(memory: Memory, parameters: StatisticsParameters) -> list[str | None]:
-    """Return the class of each recording, oldest first; None where it is unknown."""
+def _entries(memory: Memory, parameters: StatisticsParameters) -> list[int]:
+    """Return the entry in which each recording counts, oldest first.
+
+    One with a label counts under it, and one without under the label of the nearest of the phase's
+    places, never of another result's, so that all phones of a sum use the same places. All others
+    count as unknown.
+    """
     embeddings, choices = memory.store.recordings()
-    classes = memory.classes_of(choices)
-    if parameters.places is None or not len(embeddings):
-        return classes
-    places = parameters.places.named(parameters.labels)
-    points = memory.encoder.project(embeddings, places.points.shape[1])
+    names = parameters.labels
+    named: list[str | None] = [None] * len(choices)
+    if parameters.places is not None and len(embeddings):
+        places = parameters.places.named(names)
+        points = memory.encoder.project(embeddings, places.points.shape[1])
+        named = places.nearest(points)
     return [
-        scene if choice is None else name
-        for choice, name, scene in zip(choices, classes, places.nearest(points), strict=True)
+        _entry(names, name, 0) if choice is not None else _entry(names, place, len(names))
+        for choice, name, place in zip(choices, memory.classes_of(choices), named, strict=True)
     ]
+
+
+def _entry(names: tuple[str, ...], name: str | None, first: int) -> int:
+    """Return the entry of a name, where `first` is that of the first label; else the last one."""
+    return first + names.index(name) if name in names else 2 * len(names)
 
 
 def _describe(published: Statistics) -> dict[str, Any]:
     labels = published.label_names
     described: dict[str, Any] = {
-        "contacts": dict(zip(labels, published.contacts, strict=False)),
+        "contacts": dict(zip(labels, map(round, published.assigned), strict=False)),
+        "unknown": round(published.unknown),
         "noise": [name for name, clear in zip(labels, published.clear, strict=False) if not clear],
     }
     if published.since is not None and published.until is not None:

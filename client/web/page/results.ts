@@ -24,10 +24,13 @@ export function summaryOf(ending: Ending): Summary {
     return { phase, type, clear: [], doubtful: 0, reason: ending.reason };
   }
   if (ending.type === "statistics") {
-    const { label_names: names, contacts, p_values: chances } = ending;
+    const { label_names: names, labelled, named } = ending;
     // Where the server left out a p-value, the count may be noise.
+    const chances = [ending.labelled_p_values, ending.named_p_values];
     const clear = names.flatMap((name, at) =>
-      (chances[at] ?? 1) <= LEVEL ? [[name, contacts[at]!] as const] : [],
+      chances.some((each) => (each[at] ?? 1) <= LEVEL)
+        ? [[name, Math.round(labelled[at]! + named[at]!)] as const]
+        : [],
     );
     return { phase, type, clear, doubtful: names.length - clear.length, reason: null };
   }

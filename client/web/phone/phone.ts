@@ -50,7 +50,7 @@ import {
   agreementInput,
   cellsInput,
   contactsInput,
-  environmentsOf,
+  namesOf,
   labelsInput,
   votesInput,
 } from "../voting/inputs.ts";
@@ -189,9 +189,10 @@ async function contribution(
   const classes = memory.classesOf(choices);
   const only = (input: Int32Array): Contribution => ({ input, counted: [] });
   if (parameters.type === "statistics") {
-    const environments = await environmentsIn(memory, parameters, choices, classes);
-    const contacts = recordings.map(([, { day, counted }], at) => ({
-      environment: environments[at]!,
+    const names = await namesIn(memory, parameters, choices, classes);
+    const contacts = recordings.map(([, { choice, day, counted }], at) => ({
+      name: names[at]!,
+      labelled: choice !== null,
       day,
       counted,
     }));
@@ -214,8 +215,8 @@ async function contribution(
   throw new UnexpectedMessageError(`${given.type} in a discovery phase`);
 }
 
-/** Return the environment of each recording; sound is named by the phase's places only. */
-async function environmentsIn(
+/** Return the name by which each recording counts; the phase's places alone name sound. */
+async function namesIn(
   memory: Memory,
   given: StatisticsParameters,
   choices: Choices,
@@ -223,7 +224,7 @@ async function environmentsIn(
 ): Promise<Choices> {
   const { places } = given;
   const points = places && (await memory.points(places.centroids.columns));
-  return environmentsOf(given, points, choices, classes);
+  return namesOf(given, points, choices, classes);
 }
 
 /** Return the label of each sample; null where the voter has none. */

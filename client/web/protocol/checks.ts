@@ -21,6 +21,11 @@ export function checkBetween(name: string, value: number, least: number, most: n
   demand(holds, `${name}=${value}: must be a number, from ${least} to ${most}`);
 }
 
+/** Refuse a noise multiplier far below or above any use. */
+export function checkMultiplier(name: string, value: number): void {
+  checkBetween(name, value, 1e-9, 1e9);
+}
+
 /** Refuse a probability that is impossible or certain, such as a δ. */
 export function checkProbability(name: string, value: number): void {
   demand(value > 0 && value < 1, `${name}=${value}: must be above 0 and below 1`);

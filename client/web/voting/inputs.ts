@@ -11,16 +11,18 @@ import type { Task } from "../protocol/messages.ts";
 import { type DiscoveryParameters, startCentroids } from "../protocol/phases/discovery.ts";
 import type { LabellingParameters } from "../protocol/phases/labelling.ts";
 import { namesAt, placesNamed } from "../protocol/phases/places.ts";
-import { isInWindow, type StatisticsParameters } from "../protocol/phases/statistics.ts";
+import { entriesOf, isInWindow, type StatisticsParameters } from "../protocol/phases/statistics.ts";
 import { nearest, POINT_GRID, sphereGrid } from "./geometry.ts";
-import { bounded, counted, quantized } from "./vectors.ts";
+import { bounded, counted, projected, quantized } from "./vectors.ts";
 
 type CellsTask = Extract<Task, { readonly type: "sum-cells" | "sum-labels" }>;
 
 /** A recording, as a histogram counts it. */
 export interface Contact {
-  /** Environment of the recording; null if it is unknown. */
-  readonly environment: string | null;
+  /** Name by which it counts, of a label or a place; null if it is unknown. */
+  readonly name: string | null;
+  /** Whether somebody labelled it, whatever the label. */
+  readonly labelled: boolean;
   /** Day in UTC on which it was made; null if it is unknown. */
   readonly day: string | null;
   /** Whether a histogram has counted it. */
@@ -89,30 +91,31 @@ export function labelsInput(
 }
 
 /**
- * Return a phone's histogram of its newest contacts in the window that no histogram has counted,
- * and their indices in `contacts`, which are oldest first. Mark them as counted in the transaction
- * that enters the histogram into the ledger.
+ * Return a phone's projected counts of its contacts in the window that no histogram has counted,
+ * and the indices of these contacts. Mark them as counted in the transaction that enters the
+ * histogram into the ledger.
  */
 export function contactsInput(
   given: StatisticsParameters,
   contacts: readonly Contact[],
 ): { readonly input: Int32Array; readonly counted: readonly number[] } {
+  const labels = given.labels.length;
   const number = new Map(given.labels.map((label, at) => [label, at]));
-  const countable = contacts.flatMap(({ environment, day, counted }, at) => {
-    const label = environment === null ? undefined : number.get(environment);
-    return label === undefined || counted || !isInWindow(given, day) ? [] : [{ at, label }];
+  const counts = new Float64Array(entriesOf(given));
+  const counted = contacts.flatMap((each, at) => {
+    if (each.counted || !isInWindow(given, each.day)) return [];
+    const label = each.name === null ? undefined : number.get(each.name);
+    counts[label === undefined ? 2 * labels : label + (each.labelled ? 0 : labels)]! += 1;
+    return [at];
   });
-  const newest = countable.slice(-given.contacts);
-  const input = new Int32Array(given.labels.length);
-  for (const { label } of newest) input[label]! += 1;
-  return { input, counted: newest.map(({ at }) => at) };
+  return { input: quantized(projected(counts, given.contacts)), counted };
 }
 
 /**
- * Return the environment of each recording in a statistics phase: the class of its choice, or
- * without a choice the name of the nearest of the phase's places, never of another result's.
+ * Return the name by which each recording counts: the class of its choice, or without a choice that
+ * of the nearest of the phase's places, never of another result's.
  */
-export function environmentsOf(
+export function namesOf(
   given: StatisticsParameters,
   points: Rows | null,
   choices: readonly (string | null)[],

@@ -33,6 +33,13 @@ export function counted(
   return wide;
 }
 
+/** Return counts projected onto the ball of this radius, over the radius: of norm at most 1. */
+export function projected(counts: Float64Array, radius: number): Float64Array {
+  const norm = Math.sqrt(counts.reduce((sum, count) => sum + count * count, 0));
+  const longest = Math.max(radius, norm);
+  return counts.map((count) => count / longest);
+}
+
 /** Return values divided by the L2 norm of all counts; zeros where all counts are zero. */
 export function bounded(values: Float64Array, counts: readonly number[]): Float64Array {
   const norm = Math.sqrt(counts.reduce((sum, count) => sum + count * count, 0));

@@ -38,7 +38,7 @@ from earshot_protocol.privacy.significance import PValue
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.summations import Opening
 from earshot_protocol.text import line
-from earshot_protocol.voting.vectors import COUNTS
+from earshot_protocol.voting.vectors import COUNTS, moved_by_direction
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 LABELS = "labels"
@@ -141,22 +141,24 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
 # Every phone needs it several times in each step, and a simulation has many phones.
 @functools.lru_cache(maxsize=64)
 def _plan(parameters: DiscoveryParameters) -> Plan:
-    survivors, k = parameters.noise_survivors, parameters.most_cells
+    survivors, dimensions = parameters.noise_survivors, parameters.dimensions
+    entries = parameters.most_cells * dimensions
     moved = VectorSum(
         parameters.cells_noise,
-        k * parameters.dimensions,
+        entries,
         parameters.delta,
         survivors,
-        row=parameters.dimensions,
+        moved_by_direction(entries, dimensions),
     )
     # A recording adds to its label's row, and to its choice's where choices have rows.
     levels = 1 + (parameters.rows > len(parameters.labels))
+    entries = parameters.rows * parameters.kinds * parameters.label_entries
     named = VectorSum(
         parameters.labels_noise,
-        parameters.rows * parameters.kinds * parameters.label_entries,
+        entries,
         parameters.delta,
         survivors,
-        row=levels * parameters.label_entries,
+        moved_by_direction(entries, levels * parameters.label_entries),
     )
     return Plan(
         (

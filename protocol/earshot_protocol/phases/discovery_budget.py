@@ -16,6 +16,7 @@ from earshot_protocol.phases.discovery import MOST_KINDS, MOST_SUMS, DiscoveryPa
 from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.conversions import zcdp_rho
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.vectors import moved_by_direction
 
 EPSILON, DELTA = 2.0, 1e-6
 """Cost of a whole phase, per phone."""
@@ -97,14 +98,15 @@ def affordable(
     kinds = checks.whole("kinds", parameters.kinds, 1, MOST_KINDS)
     each = (1 - checks.probability("label_share", label_share)) / max(1, sums)
     dimensions, named = parameters.dimensions, parameters.label_entries
-    rows = parameters.rows
+    cells, rows = parameters.most_cells * dimensions, parameters.rows * kinds * named
     *moving, naming = noise_multipliers(
         epsilon,
         parameters.delta,
         [each] * sums + [label_share],
-        [parameters.most_cells * dimensions] * sums + [rows * kinds * named],
+        [cells] * sums + [rows],
         unit,
-        [dimensions] * sums + [levels(parameters) * named],
+        [moved_by_direction(cells, dimensions)] * sums
+        + [moved_by_direction(rows, levels(parameters) * named)],
         parameters.summation.survivors,
     )
     moved = moving[0] if moving else naming

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from datetime import date, timedelta
 from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.parameters import (
+    LARGEST_CROWD,
     Choices,
     Embeddings,
     Kind,
@@ -21,15 +24,19 @@ from earshot_protocol.phases.parameters import (
 )
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
-from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.privacy.mechanisms import VectorSum
 from earshot_protocol.privacy.significance import PValue, are_clear
 from earshot_protocol.summations import Opening
+from earshot_protocol.voting.vectors import moved_by_count
 
 HISTOGRAM = "histogram"
 """Name of the only part of the plan, and of its private step."""
 
 LARGEST_CONTACTS = 10_000
 LARGEST_WINDOW = timedelta(days=366)
+LARGEST_COUNT = 1e15
+"""Number far above any noisy count of contacts."""
+Count = Annotated[float, Meta(ge=-LARGEST_COUNT, le=LARGEST_COUNT)]
 
 
 class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistics"):
@@ -38,13 +45,16 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     Attributes:
         phones: Number of phones that are enrolled, n.
         labels: Equivalence classes of environments that are counted, L.
-        contacts: Most contacts that a phone counts, its newest ones.
+        contacts: Length to which a phone projects its counts, B: one phone counts for at most that
+            many contacts of one environment.
+        noise: Noise multiplier of the sum: the noise's standard deviation over the most that one
+            phone adds.
         since: First day, in UTC, on which a counted contact was made; None, with `until`, to count
             contacts of every day, known or not.
         until: Day after the last one.
         places: Places of which the nearest names an unlabelled contact; None to leave unlabelled
-            contacts out.
-        epsilon: Value of ε for the histogram, in the recording unit.
+            contacts without a name.
+        delta: Value of δ for which costs are stated.
         dropout: Largest fraction of phones that may vanish, ρ.
         corrupted: Largest fraction of phones that an adversary may control, γ.
         step_seconds: Time for which a step waits for phones, in seconds.
@@ -52,10 +62,16 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     """
 
     contacts: int
-    epsilon: float
+    noise: float
     since: date | None = None
     until: date | None = None
     places: AgreedPlaces | None = None
+    delta: float = 1e-6
+
+    @property
+    def entries(self) -> int:
+        """Entries of a phone's counts: labelled, named and unknown contacts, 2L + 1."""
+        return 2 * len(self.labels) + 1
 
     @property
     @override
@@ -74,17 +90,17 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     def plan(self) -> Plan:
         """Return the plan of one histogram.
 
-        A phone counts its newest contacts only, so one more recording may displace another: the
-        histogram moves by at most 2, and by `contacts` with the whole phone, as a ballot does.
-
-        No phone counts a recording in two histograms, but that does not make them independent: the
-        one that was displaced from this histogram may displace yet another from the next. Whether a
-        recording is counted depends on its own day and name and on how many newer ones are left
-        over, so with and without a recording what is left over differs by at most one recording
-        after every phase. Hence each histogram moves by at most 2, and their costs add up.
+        Every contact of the window is in one entry of one phone's counts, and no phone counts it in
+        two histograms: all contacts of a window are marked with the histogram that counts them.
+        Whether a contact is counted depends on its own day and on the phases that the phone was in,
+        not on other contacts, so one recording moves one histogram.
         """
-        mechanism = BallotSum(
-            self.epsilon, self.contacts, self.noise_survivors, largest_entry=self.contacts
+        mechanism = VectorSum(
+            self.noise,
+            self.entries,
+            self.delta,
+            self.noise_survivors,
+            moved_by_count(self.entries, self.contacts),
         )
         return Plan((SecureSum(HISTOGRAM, CountContacts, mechanism),))
 
@@ -92,7 +108,8 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     def check(self) -> None:
         super().check()
         checks.whole("contacts", self.contacts, 1, LARGEST_CONTACTS)
-        checks.epsilon("epsilon", self.epsilon)
+        checks.noise("noise", self.noise)
+        checks.probability("delta", self.delta)
         _check_window(self.since, self.until)
         if self.places is not None:
             self.places.check(len(self.labels))
@@ -116,6 +133,9 @@ def _check_window(since: date | None, until: date | None) -> None:
 class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"):
     """Thesis 7.2: count your contacts in each environment; opens the histogram's secure sum.
 
+    The counts are those of labelled contacts by label, of unlabelled ones by the label of the
+    nearest of the phase's places, and of all others.
+
     `choices` are those of the phase's labels (`Parameters.agreed_hierarchy`).
     """
 
@@ -127,27 +147,52 @@ class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"
 class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
     """The private histogram of contacts over environments, and the privacy spent.
 
+    Every contact is counted once: under its label, else under the label of the nearest of the
+    phase's places, else as unknown. Counts are noisy, so they may be negative. Those of a phone
+    with many contacts are scaled down to the length `contacts`.
+
     Attributes:
         label_names: Labels of the phase, L.
-        contacts: Noisy sum of the contacts with each label.
-        p_values: P-value of each label's contacts; where it is large, they may be noise
-            (`count_p_values` over all labels).
+        labelled: Contacts with each label.
+        named: Contacts without a label that the phase's places name, by label.
+        unknown: Contacts with neither.
+        labelled_p_values: P-value of each number of `labelled`; where it is large, the number may
+            be noise (`count_p_values` over all 2L + 1).
+        named_p_values: Likewise, of each number of `named`.
+        unknown_p_value: Likewise, of `unknown`.
+        deviation: Standard deviation of the noise on each number, in contacts.
+        contacts: Length to which a phone projected its counts, B.
+        phones: Number of phones whose counts were added up.
         since: First day of the parameters.
         until: Day after the last one, of the parameters.
         privacy: Privacy that the phase spent.
     """
 
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
-    contacts: Annotated[tuple[int, ...], PerLabel]
-    p_values: Annotated[tuple[PValue, ...], PerLabel]
+    labelled: Annotated[tuple[Count, ...], PerLabel]
+    named: Annotated[tuple[Count, ...], PerLabel]
+    unknown: Count
+    labelled_p_values: Annotated[tuple[PValue, ...], PerLabel]
+    named_p_values: Annotated[tuple[PValue, ...], PerLabel]
+    unknown_p_value: PValue
+    deviation: Annotated[float, Meta(ge=0, le=LARGEST_COUNT)]
+    contacts: Annotated[int, Meta(ge=1, le=LARGEST_CONTACTS)]
+    phones: Annotated[int, Meta(ge=0, le=LARGEST_CROWD)]
     since: date | None = None
     until: date | None = None
     privacy: Releases
 
     @property
+    def assigned(self) -> tuple[float, ...]:
+        """Contacts assigned to each label: labelled ones and named ones together."""
+        return tuple(map(operator.add, self.labelled, self.named))
+
+    @property
     def clear(self) -> tuple[bool, ...]:
-        """Whether the contacts with each label stand clear of the noise."""
-        return are_clear(self.p_values, len(self.contacts))
+        """Whether the labelled or the named contacts of each label stand clear of the noise."""
+        labels = len(self.label_names)
+        either = (are_clear(each, labels) for each in (self.labelled_p_values, self.named_p_values))
+        return tuple(map(any, zip(*either, strict=True)))
 
 
 STATISTICS = Kind(StatisticsParameters, (CountContacts,), (), Statistics)

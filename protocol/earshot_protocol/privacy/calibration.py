@@ -94,7 +94,7 @@ def noise_multipliers(
     weights: Sequence[float],
     lengths: Sequence[int],
     unit: Unit = Unit.PHONE,
-    rows: Sequence[int] | None = None,
+    recordings: Sequence[float] | None = None,
     survivors: int | None = 1,
 ) -> tuple[float, ...]:
     """Return noise of several `VectorSum`s that together are (ε, δ)-private, and hardly less.
@@ -105,7 +105,7 @@ def noise_multipliers(
         weights: Shares of the sums in the cost, as ρ of zero-concentrated privacy; positive.
         lengths: Number of entries of a vector of each sum.
         unit: Unit in which neighbours differ.
-        rows: Number of entries of a vector of each sum that one recording adds to; by default all.
+        recordings: Most that one recording moves a vector of each sum, as `VectorSum.recording`.
         survivors: Any number where phones share the noise, since costs do not depend on it; None
             where each of two operators adds the whole noise.
 
@@ -116,15 +116,16 @@ def noise_multipliers(
         InvalidParametersError: A value is out of range, or the secure sums use up δ.
     """
     shares = _shares(weights, len(lengths))
+    moved = recordings or [VectorSum.recording] * len(lengths)
 
     def multipliers(scale: float) -> tuple[float, ...]:
         return tuple(1 / (scale * math.sqrt(share)) for share in shares)
 
     def events(scale: float) -> list[Event]:
-        sums = zip(multipliers(scale), lengths, rows or lengths, strict=True)
+        sums = zip(multipliers(scale), lengths, moved, strict=True)
         return [
-            VectorSum(noise, length, delta, survivors, row=row).event(unit)
-            for noise, length, row in sums
+            VectorSum(noise, length, delta, survivors, recording).event(unit)
+            for noise, length, recording in sums
         ]
 
     return multipliers(largest_scale(events, epsilon, delta))

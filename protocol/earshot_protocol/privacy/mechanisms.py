@@ -224,7 +224,8 @@ class VectorSum(SumMechanism):
 
     A phone's vector has an L2 norm of at most `GRID` steps, whatever it holds: a phone that counts
     as zeros removes at most that much, and one that is replaced twice that. The vectors are
-    `voting.vectors.quantized`; `voting.vectors` proves what one recording more or less moves.
+    `voting.vectors.quantized`. What one recording more or less moves depends on how they are made;
+    `voting.vectors` states it for each way, with a proof.
 
     Attributes:
         noise_multiplier: Standard deviation of the noise on an entry over `GRID`.
@@ -232,7 +233,8 @@ class VectorSum(SumMechanism):
         delta: Value of δ for which costs are stated.
         honest_survivors: Least number of phones that stay and add their share honestly, n'; None
             where each of two operators adds the whole noise.
-        row: Number of entries that one recording adds to; by default all of them.
+        recording: Most that one recording moves a vector, L2 in steps; by default what replacing
+            the whole phone moves.
 
     Raises:
         InvalidParametersError: A value is out of range, or a count is not whole.
@@ -242,7 +244,7 @@ class VectorSum(SumMechanism):
     length: int
     delta: float
     honest_survivors: int | None
-    row: int | None = None
+    recording: float = 2.0 * GRID
     least_entry: ClassVar[int] = -GRID
     summed: ClassVar[str] = "sum of bounded vectors"
 
@@ -251,7 +253,7 @@ class VectorSum(SumMechanism):
         checks.whole("length", self.length, 1, GRID**2)
         checks.probability("delta", self.delta)
         check_survivors(self.honest_survivors)
-        checks.whole("row", self.length if self.row is None else self.row, 1, self.length)
+        checks.positive("recording", self.recording, 2.0 * GRID)
 
     @property
     def variance(self) -> float:
@@ -277,10 +279,7 @@ class VectorSum(SumMechanism):
     def sensitivity(self, unit: Unit) -> float:
         """Return the L2 distance between sums of neighbours, in steps."""
         if unit is Unit.RECORDING:
-            # Its row by itself, and among others that it shortens; see `voting.vectors`.
-            rounded, row = math.sqrt(self.length), self.length if self.row is None else self.row
-            longest = GRID - rounded / 2
-            return max(GRID, longest + math.sqrt(row), 2 / math.sqrt(5) * longest + rounded)
+            return self.recording
         return GRID if unit is Unit.PHONE else 2 * GRID
 
     def event(self, unit: Unit) -> Event:

@@ -34,7 +34,17 @@ have r entries (d, or 2d), and two roundings add √r at most, so the vector mov
 the recording is alone in its row, at a right angle to the others, and moves the vector by 0.77 at
 most, or it is one of several, and then a ≥ √5; with rows for choices, see above. Two roundings add
 √ℓ to that. Where ℓ is at least 4r, up to 600,000 entries in all, none of this is above `GRID`
-(`VectorSum.sensitivity`).
+(`moved_by_direction`).
+
+Counts are projected instead of divided (`projected`): c becomes P(c)/B, P(c) the nearest point to c
+in the ball of radius B. A projection onto a convex set never moves two points apart: for p = P(x)
+and q = P(y), (x − p)·(q − p) ≤ 0 and (y − q)·(p − q) ≤ 0, so ‖p − q‖² ≤ (x − y)·(p − q), and
+‖p − q‖ ≤ ‖x − y‖ by Cauchy and Schwarz. A recording adds 1 to one entry of c, so it moves P(c)/B by
+at most 1/B, and whole numbers by (`GRID` − √ℓ/2)/B + √ℓ, as two roundings change the difference of
+an entry by at most 1. With up to two million entries it never moves them by more than `GRID`: for
+B ≥ 2 the bound is smaller. For B = 1 either there is no other recording, and one of the two vectors
+is zeros; or both counts are projected onto the unit sphere, at an angle of at most 45°, which one
+recording and one of another entry make: a distance of 0.77.
 """
 
 from __future__ import annotations
@@ -45,6 +55,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import GRID
 
@@ -79,6 +90,39 @@ def bounded(
     """Return values divided by the L2 norm of counts; zeros where all counts are zero."""
     norm = math.sqrt(float(np.square(counts, dtype=np.float64).sum()))
     return values / norm if norm else np.zeros(values.shape)
+
+
+def projected(counts: npt.NDArray[np.int64], radius: int) -> npt.NDArray[np.float64]:
+    """Return counts projected onto the ball of this radius, over the radius: of norm at most 1."""
+    norm = math.sqrt(float(np.square(counts, dtype=np.float64).sum()))
+    return counts / max(radius, norm)
+
+
+def moved_by_direction(length: int, row: int) -> float:
+    """Return the most that one recording moves sums of directions (`bounded`), L2 in steps.
+
+    Args:
+        length: Number of entries of the vector, ℓ.
+        row: Number of entries that one recording adds to, r.
+    """
+    rounded = math.sqrt(length)
+    longest = GRID - rounded / 2
+    return max(GRID, longest + math.sqrt(row), 2 / math.sqrt(5) * longest + rounded)
+
+
+def moved_by_count(length: int, radius: int) -> float:
+    """Return the most that one recording moves projected counts (`projected`), L2 in steps.
+
+    Args:
+        length: Number of entries of the vector, ℓ.
+        radius: Length to which counts are projected, B.
+
+    Raises:
+        InvalidParametersError: The radius is not a positive whole number.
+    """
+    checks.whole("radius", radius)
+    rounded = math.sqrt(length)
+    return min(GRID, (GRID - rounded / 2) / radius + rounded)
 
 
 def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

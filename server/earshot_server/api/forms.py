@@ -23,7 +23,7 @@ from earshot_protocol.api import (
 from earshot_protocol.encoder_file import read as read_encoder
 from earshot_protocol.environments import LabelHierarchy, default_hierarchy
 from earshot_protocol.errors import EarshotError
-from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases import discovery_budget, statistics_budget
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.parameters import Parameters, hierarchy_of
 from earshot_protocol.phases.places import AgreedPlaces
@@ -35,13 +35,7 @@ from earshot_server.dashboard import prospects
 from earshot_server.dashboard.languages import LazyText, gettext, noted
 from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import check_possible
-from earshot_server.phases.options import (
-    CONTACT_EPSILON,
-    CONTACTS,
-    PhaseOptions,
-    made,
-    of_encoder,
-)
+from earshot_server.phases.options import PhaseOptions, made, of_encoder
 from earshot_server.store.operators import Role
 
 LONGEST_REASON = 200
@@ -214,7 +208,10 @@ COUNTING = (
     Field(
         "contacts",
         noted("Contacts of a phone"),
-        noted("Each phone counts its newest ones."),
+        noted(
+            "Counts of a phone with more are scaled down to this length. About three times a "
+            "phone’s usual contacts."
+        ),
         "numeric",
     ),
     Field(
@@ -234,7 +231,6 @@ COUNTING = (
 """Fields of a phase that counts contacts."""
 _OF_COUNTING = {
     "labels": noted("Places whose contacts are counted, separated by commas."),
-    "epsilon": noted("For the histogram, per contact."),
     "step_hours": noted("Each step waits this long for phones that have not answered."),
 }
 """Hints that differ in a phase that counts contacts."""
@@ -358,7 +354,6 @@ def counting(proposal: str | None) -> tuple[Field, ...]:
     """
     fields = [replace(each, hint=_OF_COUNTING.get(each.name, each.hint)) for each in START]
     after = [each.name for each in fields].index("epsilon")
-    fields[after] = replace(fields[after], label=noted("Budget ε of each contact"))
     fields[after:after] = COUNTING
     if proposal is not None:
         fields.insert(after + len(COUNTING) + 1, replace(SUMMATION, proposal=proposal))
@@ -408,17 +403,17 @@ def first_start(phones: int, summation: SummationName, kind: str = DISCOVERY) ->
         summation: Proposed summation.
         kind: Kind of phase: `DISCOVERY` or `STATISTICS`.
     """
-    epsilon = CONTACT_EPSILON if kind == STATISTICS else discovery_budget.EPSILON
+    budget = statistics_budget if kind == STATISTICS else discovery_budget
     return {
         KIND.name: kind,
-        "contacts": str(CONTACTS),
+        "contacts": str(statistics_budget.CONTACTS),
         "since": "",
         "until": "",
         "name": "",
         "labels": ", ".join(default_hierarchy().classes),
         "phones": str(max(phones, Limits().least_phones)),
         "least_phones": "",
-        "epsilon": f"{epsilon:g}".replace(".", gettext(".")),
+        "epsilon": f"{budget.EPSILON:g}".replace(".", gettext(".")),
         SUMMATION.name: summation,
         PACE.name: NIGHTS,
         "gather_hours": "24",
@@ -480,8 +475,10 @@ def read_start(filled: Filled, anyway: bool, places: Places) -> StartPhase | Non
             encoder = read_encoder(packaged(DEFAULT_ENCODER))
             parameters = options.discovery_parameters(encoder.card.name, of_encoder(encoder))
         else:
-            window = {"contacts": contacts, "since": since, "until": until}
-            parameters = made(StatisticsParameters, options, places=places(hierarchy), **window)
+            counted = {"contacts": contacts, "since": since, "until": until, "noise": 1.0}
+            parameters = statistics_budget.affordable(
+                made(StatisticsParameters, options, places=places(hierarchy), **counted), epsilon
+            )
         asked = StartPhase(
             parameters=msgspec.structs.replace(
                 parameters,

@@ -20,6 +20,7 @@ from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA, Expense, epsilon_at
 from earshot_protocol.privacy.budgets import BUDGETS, Span
 from earshot_protocol.privacy.calibration import largest_scale
@@ -58,7 +59,6 @@ from earshot_server.campaigns.spending import (
     windows,
 )
 from earshot_server.campaigns.weekly_sum import (
-    WeekParameters,
     entry_deviation,
     histogram,
     week_parameters,
@@ -201,7 +201,7 @@ class Planning:
         self.noise = self._noise()
         self.week = self._week(self._length(campaign.expected.phones), self.noise)
 
-    def _week(self, contacts: int, noise: float) -> WeekParameters:
+    def _week(self, contacts: int, noise: float) -> StatisticsParameters:
         return week_parameters(self.campaign, contacts, noise, STEP.total_seconds())
 
     @property
@@ -424,12 +424,12 @@ def _life(made: Planning) -> int:
     return bisect.bisect_left(range(1, _MOST_COUNTED + 1), True, key=lambda n: not fits(n))
 
 
-def _crowd_factor(week: WeekParameters) -> float:
+def _crowd_factor(week: StatisticsParameters) -> float:
     counted = week.noise_survivors
     return 1.0 if counted is None else math.sqrt(week.honest_survivors / counted)
 
 
-def _operators_factor(campaign: Campaign, week: WeekParameters) -> float | None:
+def _operators_factor(campaign: Campaign, week: StatisticsParameters) -> float | None:
     """Return the noise of a week over that with two operators, at the same length B."""
     if campaign.sum.summation.by_operators:
         return None
@@ -440,7 +440,7 @@ def _operators_factor(campaign: Campaign, week: WeekParameters) -> float | None:
     return entry_deviation(week) / entry_deviation(other)
 
 
-def _bytes_up(week: WeekParameters) -> int:
+def _bytes_up(week: StatisticsParameters) -> int:
     return sum_bytes(week.sum_parameters(histogram(week), (week.entries,)))
 
 

@@ -3,7 +3,8 @@
 There are two sources. *Global* labels are those of environments that learning and discovery phases
 published: few, and at no further cost. *Private* histograms are those of statistics phases: each
 phone counts its own contacts, and a secure sum adds up the counts. Both are noisy sums, so each
-number is shown with the interval in which the true one lies.
+number is shown with the interval in which the true one lies. A label's contacts are those that
+people labelled and those that the phase's places named, together.
 
 A discovery phase does not count. Its number for a label is the length of the summed embeddings of
 the label's recordings, where a phone's matrix over all labels has length at most 1: it grows with
@@ -29,6 +30,7 @@ from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.significance import LEVEL, count_p_values
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.dashboard.languages import noted
 from earshot_server.dashboard.wording import window
 from earshot_server.records import PhaseRecord
@@ -118,6 +120,7 @@ class Histogram:
         what: Kind of the numbers: `VOTES`, `LENGTHS` or `CONTACTS`.
         days: Days of which contacts were counted, as text; empty if not limited.
         step: Steps of the underlying sum in a count of one.
+        unknown: Number without a label; None if the phase has none.
     """
 
     phase: bytes
@@ -130,6 +133,7 @@ class Histogram:
     what: str
     days: str = ""
     step: float = 1.0
+    unknown: CountInterval | None = None
 
     @property
     def radius(self) -> float:
@@ -169,20 +173,30 @@ def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     """Return the histogram of one statistics phase."""
-    noise = sum_noise(record, HISTOGRAM)
+    one, both = (sum_noise(record, HISTOGRAM, entries) for entries in (1, 2))
+    step = unit_steps(2 * len(published.label_names) + 1) / published.contacts
     counts = {
-        name: CountInterval.around(count, noise.radius(), p_value)
-        for name, count, p_value in zip(
+        name: CountInterval.around(count, both.radius() / step, min(p_values))
+        for name, count, *p_values in zip(
             published.label_names,
-            published.contacts,
-            published.p_values,
+            published.assigned,
+            published.labelled_p_values,
+            published.named_p_values,
             strict=True,
         )
     }
     lasts = published.until - published.since if published.until and published.since else None
-    asked = (getattr(record.parameters, "contacts", 0), lasts)
-    made = _histogram(record, HISTOGRAM, counts, noise, asked, {}, CONTACTS)
-    return replace(made, days=window(published.since, published.until))
+    # Contacts named by other places do not compare.
+    asked = (published.contacts, lasts, getattr(record.parameters, "places", None))
+    made = _histogram(record, HISTOGRAM, counts, both, asked, {}, CONTACTS)
+    return replace(
+        made,
+        days=window(published.since, published.until),
+        step=step,
+        unknown=CountInterval.around(
+            published.unknown, one.radius() / step, published.unknown_p_value
+        ),
+    )
 
 
 def _of_environments(record: PhaseRecord, published: Result) -> Histogram:

@@ -15,11 +15,13 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
+from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.wire import Ending
 from earshot_server.dashboard import prototypes
 from earshot_server.dashboard.languages import gettext as _
 from earshot_server.dashboard.languages import ngettext, noted
 from earshot_server.dashboard.wording import (
+    UNKNOWN,
     UNNAMED,
     chance,
     counted,
@@ -72,8 +74,9 @@ def plain_rows(outcome: Outcome) -> list[tuple[str, str]]:
 def nothing_clear(outcome: Ending) -> str:
     """Return a sentence if nothing published is clear of the noise; empty otherwise."""
     said = ""
-    if isinstance(outcome, Statistics) and not any(outcome.clear):
-        said = _("no count means anything")
+    if isinstance(outcome, Statistics):
+        clear = (*outcome.clear, outcome.unknown_p_value <= LEVEL)
+        said = "" if any(clear) else _("no count means anything")
     elif isinstance(outcome, Labelled) and not outcome.named:
         said = ngettext(
             "none of %(number)s sample has a label",
@@ -153,11 +156,33 @@ def _environments(result: Result) -> list[str]:
 
 
 def _contacts(published: Statistics) -> list[str]:
-    counts = zip(published.label_names, published.contacts, published.p_values, strict=True)
     days = window(published.since, published.until)
     title = [_("contacts of %(days)s (UTC)", days=days)] if days else []
-    lines = [f"{name}: {_remarked(str(count), doubt(p_value))}" for name, count, p_value in counts]
-    return [*title, *lines]
+    lines = [
+        f"{name}: "
+        + _remarked(
+            _(
+                "%(labelled)s labelled, %(named)s named by places",
+                labelled=votes(labelled),
+                named=votes(named),
+            ),
+            doubt(min(p_values)),
+        )
+        for name, labelled, named, *p_values in zip(
+            published.label_names,
+            published.labelled,
+            published.named,
+            published.labelled_p_values,
+            published.named_p_values,
+            strict=True,
+        )
+    ]
+    unknown = _remarked(votes(published.unknown), doubt(published.unknown_p_value))
+    spread = _(
+        "noise on each number: standard deviation %(deviation)s",
+        deviation=real(published.deviation),
+    )
+    return [*title, *lines, f"{_(UNKNOWN)}: {unknown}", spread]
 
 
 def _remarked(said: str, remark: str) -> str:
@@ -292,14 +317,18 @@ def answer_of(labelled: Labelled, row: int) -> str:
 
 def _counted(published: Statistics) -> str:
     days = window(published.since, published.until)
-    contacts = _("%(number)s contacts", number=whole(max(0, sum(published.contacts))))
+    contacts = _("%(number)s contacts", number=whole(max(0, _all_contacts(published))))
     return f"{contacts}, {days}" if days else contacts
 
 
 def _contacts_figure(published: Statistics) -> tuple[str, int]:
     days = window(published.since, published.until)
     words = _("contacts counted")
-    return f"{words}, {days}" if days else words, sum(published.contacts)
+    return f"{words}, {days}" if days else words, _all_contacts(published)
+
+
+def _all_contacts(published: Statistics) -> int:
+    return round(sum(published.assigned) + published.unknown)
 
 
 _PLAIN = Words(

@@ -44,7 +44,9 @@ _UNLIKELY = 0.2
 _EXPECTED = frozenset(
     (
         *(noted("honest votes"), noted("honest phones"), noted("honest phones that agree")),
+        noted("contacts of honest phones"),
         noted("if every phone casts all of its own"),
+        noted("if every phone has as many as it may count"),
         noted("if all that a phone labelled has one label and sounds the same"),
         noted("if each hears one thing, in one cell"),
         noted("if every phone knows every sample and all give the same answers"),
@@ -212,14 +214,14 @@ def _places(parameters: Parameters) -> list[str]:
         return []
     places = parameters.places
     if places is None:
-        return [_("only contacts with a label of their own count (--places-of)")]
+        return [_("contacts without a label of their own count as unknown (--places-of)")]
     near = ""
     if places.radius is not None:
         near = _(", where that lies within %(radius)s (1 − cosine)", radius=real(places.radius))
     return [
         _(
-            "contacts without a label of their own count by the nearest of %(places)s places, of "
-            "which %(named)s have a name%(near)s; phones without the encoder %(encoder)s refuse",
+            "contacts without a label of their own are named by the nearest of %(places)s places, "
+            "of which %(named)s have a name%(near)s; phones without the encoder %(encoder)s refuse",
             places=len(places.labels),
             named=sum(label != UNNAMED for label in places.labels),
             near=near,

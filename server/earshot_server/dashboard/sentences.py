@@ -333,7 +333,7 @@ def _rows(rows: int, labels: int) -> str:
 
 def _places(places: AgreedPlaces | None) -> str:
     if places is None:
-        return _("none: labels alone count")
+        return _("none: they count as unknown")
     known = {
         "places": len(places.labels),
         "named": sum(label != UNNAMED for label in places.labels),
@@ -378,9 +378,10 @@ _PARAMETERS = {
     "summation": (noted("Summation"), ""),
     "step_seconds": (noted("Longest wait in a step"), ""),
     "recordings": (noted("Recordings of a phone, nominal"), "N"),
-    "contacts": (noted("Contacts a phone counts, at most"), ""),
+    "contacts": (noted("Length to which a phone’s counts are projected"), "B"),
+    "noise": (noted("Noise of each count, in phones"), "σ"),
     "since": (noted("Contacts that count"), ""),
-    "places": (noted("Places by which contacts without a label count"), ""),
+    "places": (noted("Places that name contacts without a label"), ""),
     "encoder": (noted("Encoder"), ""),
     "dimensions": (noted("Dimensions of a point"), ""),
     "count": (noted("Start centroids"), ""),
@@ -398,7 +399,6 @@ _PARAMETERS = {
     "selection": (noted("Budget of each selection"), "ε₂"),
     "centroid_vote": (noted("Budget of the centroid vote"), "ε₃"),
     "label_vote": (noted("Budget of the label vote"), "ε₄"),
-    "epsilon": (noted("Budget of the histogram"), "ε"),
     "cells_noise": (noted("Noise of each sum of cells, in phones"), "σ"),
     "labels_noise": (noted("Noise of the sum of labels, in phones"), "σ"),
     "rows": (noted("Rows of the sum of labels"), ""),

@@ -262,9 +262,9 @@ _VOTES = (
 
 def _histogram(record: PhaseRecord, published: Statistics) -> Sheet:
     return Sheet(
-        ("label", "published", "at least", "at most", "clear of the noise"),
+        (*("label", "published", "at least", "at most", "clear of the noise"), "labelled", "named"),
         tuple(
-            (bar.label, *bar.counted[:3], _yes(bar.counted.clear))
+            (bar.label, *bar.counted[:3], _yes(bar.counted.clear), bar.labelled, bar.named)
             for bar in tables.histogram(record, published)
         ),
     )

@@ -136,22 +136,38 @@ def _winner(result: Result, row: int) -> int:
 
 
 class Bar(NamedTuple):
-    """One label of a histogram."""
+    """One label of a histogram, or the contacts without one, which are neither labelled nor named.
+
+    Attributes:
+        label: Name of the label; `wording.UNKNOWN` for contacts without one.
+        counted: Contacts.
+        drawn: Chart of the contacts.
+        labelled: Number of them that people labelled.
+        named: Number of them that the phase's places named.
+    """
 
     label: str
     counted: CountInterval
     drawn: Markup
+    labelled: float | None = None
+    named: float | None = None
 
 
 def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
-    """Return the labels of a published statistics phase, the most frequent first."""
+    """Return the labels of a published statistics phase, the most frequent first, and unknowns."""
     histogram = histograms.contacts(record, published)
-    counts = histogram.counts
-    largest = max([1, *(count.most for count in counts.values())])
-    return tuple(
-        Bar(label, counts[label], charts.interval_bar(counts[label], largest))
+    counts, unknown = histogram.counts, histogram.unknown
+    shown = [*counts.values(), *([unknown] if unknown else [])]
+    largest = max([1, *(count.most for count in shown)])
+    parts = zip(published.labelled, published.named, strict=True)
+    by_label = dict(zip(published.label_names, parts, strict=True))
+    bars = [
+        Bar(label, counts[label], charts.interval_bar(counts[label], largest), *by_label[label])
         for label in histograms.by_frequency([histogram])
-    )
+    ]
+    if unknown:
+        bars.append(Bar(_(wording.UNKNOWN), unknown, charts.interval_bar(unknown, largest)))
+    return tuple(bars)
 
 
 class LabelCourse(NamedTuple):

@@ -35,7 +35,8 @@ class Expected:
         votes: Number of votes of one phone.
         most: Most votes of one phone for one place.
         unit: Entry of the sum for one vote.
-        spread: Largest sum of the entries of one phone's input, in votes; by default its votes.
+        spread: Largest sum of the entries of one phone's input, over its largest entry; by default
+            its votes over its most votes for one place.
         hurdle: Test for an entry to be clear of the noise.
         honest: Wording before the number of honest phones' votes.
         provided: Condition for this number, as a clause.

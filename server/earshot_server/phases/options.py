@@ -25,11 +25,6 @@ from earshot_server.phases.labelling import usual_threshold
 # Without `from __future__ import annotations`: the command line evaluates the types in other
 # modules, whose classes inherit from these, and where their names are not defined.
 
-CONTACTS = 8
-"""Usual most contacts that a phone counts in a statistics phase."""
-CONTACT_EPSILON = 0.25
-"""Usual budget ε of a statistics phase, per contact."""
-
 NO_OPTION = Parameter(parse=False)
 """Marker of a field that is no option of the command line."""
 

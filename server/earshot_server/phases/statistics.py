@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.plan import SumPartTask
-from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
+from earshot_protocol.phases.statistics import (
+    HISTOGRAM,
+    CountContacts,
+    Statistics,
+    StatisticsParameters,
+)
 from earshot_protocol.privacy.significance import count_p_values
 from earshot_protocol.summations import Opening
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.phases.expected import Expected, counts
 from earshot_server.phases.snapshot import Snapshot, Totals
 
@@ -16,12 +24,12 @@ class StatisticsPhase(Snapshot, kw_only=True):
 
     Attributes:
         parameters: Parameters of the phase.
-        contacts: Histogram of contacts, noise included.
-        p_values: P-values of its bars.
+        total: Sum of phones' projected counts, in steps, noise included.
+        p_values: P-values of its entries.
     """
 
     parameters: StatisticsParameters
-    contacts: tuple[int, ...] = ()
+    total: tuple[int, ...] = ()
     p_values: tuple[float, ...] = ()
 
     @override
@@ -30,17 +38,21 @@ class StatisticsPhase(Snapshot, kw_only=True):
         """Return the expected inputs: every contact is a vote for a label."""
         labels, contacts = len(parameters.labels), parameters.contacts
         return Expected(
-            shape=(labels,),
+            shape=(parameters.entries,),
             places=labels,
             votes=contacts,
             most=contacts,
-            hurdle=counts(labels),
+            unit=steps(parameters),
+            spread=math.sqrt(parameters.entries),
+            hurdle=counts(parameters.entries),
+            honest="contacts of honest phones",
+            provided="if every phone has as many as it may count",
             verb="count",
         )
 
     @override
     def shape(self, part: str) -> tuple[int, ...]:
-        return (len(self.parameters.labels),)
+        return (self.parameters.entries,)
 
     @override
     def sum_task(self, part: str, opening: Opening) -> SumPartTask:
@@ -53,17 +65,32 @@ class StatisticsPhase(Snapshot, kw_only=True):
 
     @override
     def take_total(self, part: str, total: Totals) -> None:
-        self.contacts = tuple(total.tolist())
+        self.total = tuple(total.tolist())
         self.p_values = count_p_values(total, self.noise(part))
 
     @override
     def published(self) -> Statistics:
+        agreed, step = self.parameters, steps(self.parameters)
+        labels = len(agreed.labels)
+        contacts = tuple(each / step for each in self.total)
         return Statistics(
             phase=self.phase,
-            label_names=self.parameters.labels,
-            contacts=self.contacts,
-            p_values=self.p_values,
-            since=self.parameters.since,
-            until=self.parameters.until,
-            privacy=self.parameters.plan().releases(),
+            label_names=agreed.labels,
+            labelled=contacts[:labels],
+            named=contacts[labels:-1],
+            unknown=contacts[-1],
+            labelled_p_values=self.p_values[:labels],
+            named_p_values=self.p_values[labels:-1],
+            unknown_p_value=self.p_values[-1],
+            deviation=self.noise(HISTOGRAM).deviation / step,
+            contacts=agreed.contacts,
+            phones=self.inputs[HISTOGRAM],
+            since=agreed.since,
+            until=agreed.until,
+            privacy=agreed.plan().releases(),
         )
+
+
+def steps(parameters: StatisticsParameters) -> float:
+    """Return the steps of the sum in one contact that is not scaled down."""
+    return unit_steps(parameters.entries) / parameters.contacts

@@ -1,4 +1,4 @@
-"""Sums of ballots and of histograms, audited with the noise that phones or operators draw."""
+"""Sums of ballots, audited with the noise that phones or operators draw."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
 def audit_ballots(
     step: str, mechanism: BallotSum, differences: Differences, parameters: Parameters
 ) -> Iterator[Result]:
-    """Audit one vote or histogram, with the guaranteed and with the total noise.
+    """Audit one vote, with the guaranteed and with the total noise.
 
     Args:
         step: Name of the private step.

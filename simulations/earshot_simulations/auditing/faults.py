@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,8 @@ import numpy.typing as npt
 from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, box_grid
 from earshot_client.phases import discovery as labelled_sums
+from earshot_client.phases import statistics as counted_sums
+from earshot_client.phases.memory import Memory
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_models.votes.costs.costs import Method
@@ -34,6 +36,7 @@ from earshot_protocol.overriding import override
 from earshot_protocol.phases import plan
 from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, SumLabels
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.privacy.noise import discrete_laplace
@@ -41,11 +44,12 @@ from earshot_protocol.privacy.noisy_counts import with_normal
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.two_operators.messages import ID_BYTES
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_protocol.voting.vectors import bounded, unit_steps
+from earshot_protocol.voting.vectors import bounded, projected, unit_steps
 from earshot_simulations.auditing import sum_secrets, tallies
 from earshot_simulations.auditing.asked_amiss import refusals_check
 from earshot_simulations.auditing.asked_secrets import audit_asked
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
+from earshot_simulations.auditing.contacts import audit_distances, audit_marks
 from earshot_simulations.auditing.crowds import noise_check, shares_of
 from earshot_simulations.auditing.ensembles import (
     Labels,
@@ -98,6 +102,7 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
     trials, draws, seed = effort.trials, effort.draws, effort.seed
     yield too_long_vector()
     yield from label_faults()
+    yield from contact_faults(seed)
     yield servers_recordings()
     yield few_shares()
     yield one_vote()
@@ -186,6 +191,44 @@ def label_faults() -> Iterator[Result]:
             found = list(worst_transcripts(part, part.mechanism, parameters, words))
         measured, distance = found[:2] if unit == Unit.RECORDING else found[2:]
         yield distance if without_labels_alone in fault.values() else measured
+
+
+def contact_faults(seed: int) -> Iterator[Result]:
+    """Count other contacts, or project them otherwise, than the sum of contacts claims."""
+    parameters = PHASES[KINDS[-1]]
+    part = parameters.plan().part(HISTOGRAM)
+    assert isinstance(part, SecureSum) and isinstance(part.mechanism, VectorSum)  # noqa: S101, PT018
+    assert isinstance(parameters, StatisticsParameters)  # noqa: S101
+    countable, labels = counted_sums._countable, len(parameters.labels)
+
+    def newest(memory: Memory, agreed: StatisticsParameters) -> list[tuple[int, int]]:
+        """Return the newest contacts alone, one of which an added one displaces."""
+        return countable(memory, agreed)[-agreed.contacts :]
+
+    def twice(memory: Memory, agreed: StatisticsParameters) -> list[tuple[int, int]]:
+        """Return labelled contacts a second time, as if places named them, too."""
+        found = countable(memory, agreed)
+        return found + [(number, entry + labels) for number, entry in found if entry < labels]
+
+    def shorter(counts: Whole, radius: int) -> npt.NDArray[np.float64]:
+        """Project onto half of the length."""
+        return projected(counts, radius // 2)
+
+    class Unmarked(MemoryStore):
+        """A store that marks no contact as counted."""
+
+        def mark_counted(self, recordings: Iterable[int]) -> None:
+            """Discard the marks."""
+
+    for words, fault in (
+        ("the newest contacts sold as projected ones", {"_countable": newest}),
+        ("a contact in two entries", {"_countable": twice}),
+        ("the length of another plan", {"projected": shorter}),
+    ):
+        with replaced(counted_sums, **fault):
+            found = audit_distances(words, part, part.mechanism, parameters, seed)
+            yield next(found)
+    yield audit_marks("marks left out", part, parameters, Unmarked)
 
 
 def servers_recordings(held: int = 200) -> Finding:

@@ -1,4 +1,4 @@
-"""Distances of neighbours' ballots and histograms, as phones really send them.
+"""Distances of neighbours' ballots, as phones really send them.
 
 All small data sets are tried, or random ones where there are too many. A difference is a vector;
 the worst is the longest in L1, and of equals the longest in L2.
@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_client.encoder import open_encoder
-from earshot_client.phases.memory import Memory
-from earshot_client.phases.statistics import STATISTICS
-from earshot_client.store.memory import MemoryStore
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.phases.parameters import Parameters
-from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting.ballots import label_votes, top_votes
 
 Vector = npt.NDArray[np.int64]
@@ -33,7 +26,6 @@ CHOICES: tuple[tuple[str, ...], ...] = ((), ("tram", "siren"), ("garden",))
 """Choices of the first labels of audited phases with choices; further labels have none."""
 
 _MOST = 2000
-_LABELS = ("street", "train", "nature")
 
 
 def hierarchy_of(parameters: Parameters) -> LabelHierarchy:
@@ -58,26 +50,6 @@ def of_centroid_votes(votes: int) -> Differences:
 def of_label_votes(votes: int) -> Differences:
     """Return the distances of ballots for labels of centroids, see `label_votes`."""
     return _of_ballots(lambda counts: label_votes(counts, votes), (2 * votes + 1, 2))
-
-
-@functools.cache
-def of_histograms(contacts: int) -> Differences:
-    """Return the distances of histograms of a phone's newest contacts.
-
-    At most three are enumerated: further contacts behave like the first few.
-    """
-    few = min(contacts, 3)
-    kept = list(itertools.product(range(len(_LABELS)), repeat=few + 2))
-    histograms = {choices: _histogram(choices, few) for choices in kept}
-    shorter = {choices: _histogram(choices, few) for choices in _all_shorter(few + 1)}
-    recording = worst(
-        histogram - (shorter | histograms)[choices[:at] + choices[at + 1 :]]
-        for choices, histogram in histograms.items()
-        for at in range(len(choices))
-    )
-    phone = worst(histograms.values()) * contacts // few
-    other = np.roll(phone, 1)
-    return {Unit.RECORDING: recording, Unit.PHONE: phone, Unit.REPLACED_PHONE: phone - other}
 
 
 def worst(differences: Iterable[Vector]) -> Vector:
@@ -114,25 +86,3 @@ def _with_one_more(table: Vector) -> Iterator[Vector]:
         more = table.copy()
         more[at] += 1
         yield more
-
-
-def _all_shorter(length: int) -> Iterator[tuple[int, ...]]:
-    return itertools.product(range(len(_LABELS)), repeat=length)
-
-
-def _histogram(choices: tuple[int, ...], contacts: int) -> Vector:
-    """Return the contribution to a statistics phase of a phone that heard these, oldest first."""
-    parameters = StatisticsParameters(
-        phones=100, labels=_LABELS, dropout=0.0, corrupted=0.05, contacts=contacts, epsilon=1.0
-    )
-    labels = [_LABELS[choice] for choice in choices]
-    store = MemoryStore(np.ones((len(labels), 128), np.float32), labels)
-    memory = Memory(store, open_encoder(None), LabelHierarchy.flat(_LABELS), os.urandom)
-    opening = AdvertiseKeys(
-        sum_id=bytes(16),
-        index=0,
-        parameters=parameters.sum_parameters(parameters.plan().parts[0], (1,)),  # type: ignore[arg-type]
-    )
-    task = CountContacts(phase=bytes(16), parameters=parameters, opening=opening)
-    counted = STATISTICS.contribute[CountContacts](memory, parameters, task)
-    return np.asarray(counted)

@@ -18,7 +18,7 @@ from earshot_client.private_runs import clustering_by
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
-from earshot_protocol.phases import discovery_budget, learning, statistics
+from earshot_protocol.phases import discovery_budget, learning, statistics_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters, rows_of
 from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.labelling import LabellingParameters
@@ -42,6 +42,7 @@ from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_protocol.wire import Matrix
 from earshot_simulations.auditing import neighbours
 from earshot_simulations.auditing.ballots import audit_ballots
+from earshot_simulations.auditing.contacts import audit_contacts
 from earshot_simulations.auditing.findings import Result
 from earshot_simulations.auditing.lloyd import Clustering, audit_clustering
 from earshot_simulations.auditing.neighbours import Differences
@@ -112,15 +113,16 @@ def _labelling(summation: SummationName) -> Parameters:
 
 
 def _statistics(summation: SummationName) -> Parameters:
-    return StatisticsParameters(
+    parameters = StatisticsParameters(
         phones=1000,
         labels=_LABELS,
         contacts=8,
-        epsilon=0.5,
+        noise=1.0,
         dropout=0.05,
         corrupted=0.05,
         summation=summation,
     )
+    return statistics_budget.affordable(parameters, 2.0)
 
 
 def _learning(**changes: Any) -> Form:
@@ -198,7 +200,6 @@ PHASES: dict[str, Parameters] = dict(phases())
 _DIFFERENCES: dict[str, Callable[[Parameters], Differences]] = {
     learning.CENTROID_VOTE: lambda each: neighbours.of_centroid_votes(each.centroid_votes),  # type: ignore[attr-defined]
     learning.LABEL_VOTE: lambda each: neighbours.of_label_votes(each.label_votes),  # type: ignore[attr-defined]
-    statistics.HISTOGRAM: lambda each: neighbours.of_histograms(each.contacts),  # type: ignore[attr-defined]
 }
 
 
@@ -247,8 +248,12 @@ def audit_mechanism(
             yield from audit_ballots(step, mechanism, differences_of(step, parameters), parameters)
         case VectorSum():
             part = parameters.plan().part(step)
-            assert isinstance(part, SecureSum) and isinstance(parameters, DiscoveryParameters)  # noqa: S101, PT018
-            yield from audit_vectors(part, mechanism, parameters, effort.seed)
+            assert isinstance(part, SecureSum)  # noqa: S101
+            if isinstance(parameters, StatisticsParameters):
+                yield from audit_contacts(part, mechanism, parameters, effort.seed)
+            else:
+                assert isinstance(parameters, DiscoveryParameters)  # noqa: S101
+                yield from audit_vectors(part, mechanism, parameters, effort.seed)
         case VoteSum():
             part = parameters.plan().part(step)
             assert isinstance(part, SecureSum) and isinstance(parameters, LabellingParameters)  # noqa: S101, PT018

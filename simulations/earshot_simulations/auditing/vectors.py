@@ -15,6 +15,7 @@ from earshot_protocol.arrays import Numbers
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry, nearest, unit_rows
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells, SumLabels, rows_of
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.summations import SUMMATIONS
@@ -40,7 +41,7 @@ _REFUSED = "refused"
 def audit_vectors(
     part: SecureSum, mechanism: VectorSum, parameters: DiscoveryParameters, seed: int
 ) -> Iterator[Result]:
-    """Audit one sum: its longest vectors, and its cost with the guaranteed and the total noise.
+    """Audit one sum of directions: its vectors, and its cost.
 
     Args:
         part: Part of the plan.
@@ -48,12 +49,23 @@ def audit_vectors(
         parameters: Parameters of the phase.
         seed: Seed of the data sets that are tried.
     """
-    if mechanism.honest_survivors is not None:
-        yield audit_crowds(part.name, parameters)
-    yield _too_long(part, mechanism)
     yield from _distances(part, mechanism, parameters, seed)
     if part.task is SumLabels:
         yield from worst_transcripts(part, mechanism, parameters)
+    yield from audit_costs(part, mechanism, parameters)
+
+
+def audit_costs(part: SecureSum, mechanism: VectorSum, parameters: Parameters) -> Iterator[Result]:
+    """Audit the length of vectors, and the cost with the guaranteed and the total noise.
+
+    Args:
+        part: Part of the plan.
+        mechanism: Mechanism of the sum.
+        parameters: Parameters of the phase.
+    """
+    if mechanism.honest_survivors is not None:
+        yield audit_crowds(part.name, parameters)
+    yield _too_long(part, mechanism)
     case = f"{part.name}, noise {mechanism.noise_multiplier:.3g}, {mechanism.length} entries"
     least, most = counted_on(mechanism, parameters), all_noise(mechanism, parameters)
     alone, apart = 1, min(16, mechanism.length)
@@ -102,7 +114,7 @@ def worst_transcripts(
         case = f"{fault or part.name}: the worst of {len(vectors)} phones as they add up"
         yield vote_finding(mechanism, case, unit, difference_loss(law, farthest, STEP))
         length = float(np.linalg.norm(farthest))
-        yield _distance(case, mechanism, unit, length, "as phones add them up", power.EXACTLY)
+        yield distance_check(case, mechanism, unit, length, "as phones add them up", power.EXACTLY)
 
 
 def worst_labelled(parameters: DiscoveryParameters) -> Iterator[tuple[Numbers, list[str]]]:
@@ -177,10 +189,10 @@ def _distances(
     for unit, length in longest.items():
         how = f"{_DATA_SETS} small data sets as phones add them up"
         seen = power.of_tries(_DATA_SETS)
-        yield _distance(part.name, mechanism, unit, length, how, seen)
+        yield distance_check(part.name, mechanism, unit, length, how, seen)
 
 
-def _distance(
+def distance_check(
     case: str, mechanism: VectorSum, unit: Unit, length: float, how: str, seen: str
 ) -> Check:
     """Check that neighbours lie within the declared sensitivity."""

@@ -1,6 +1,6 @@
 /** A discovery phase finds and names environments by sums alone, and protects whole phones. */
 
-import { checkBetween, checkProbability, checkWhole, demand } from "../checks.ts";
+import { checkMultiplier, checkProbability, checkWhole, demand } from "../checks.ts";
 import {
   bytes,
   flag,
@@ -15,7 +15,7 @@ import {
 } from "../fields.ts";
 import { LARGEST_CHOICES, LARGEST_NAME } from "../environments.ts";
 import { LARGEST_DIMENSIONS, matrix, type Rows } from "../matrix.ts";
-import { vectorSum } from "../privacy/mechanisms.ts";
+import { movedByDirection, vectorSum } from "../privacy/mechanisms.ts";
 import {
   checkCommon,
   COMMON,
@@ -31,8 +31,6 @@ const MOST_SUMS = 3;
 const MOST_CELLS = 1024;
 const MOST_KINDS = 16;
 const MOST_ROWS = LARGEST_LABELS + LARGEST_CHOICES;
-const SMALLEST_NOISE = 1e-9;
-const LARGEST_NOISE = 1e9;
 /** Steps of a start centroid's coordinate between 0 and 1. */
 const STEPS = 2 ** 15 - 1;
 /** Entries of a row in the sum of labels after its dimensions: the count. */
@@ -85,14 +83,11 @@ export function discoveryParts(given: DiscoveryParameters): Part[] {
   const d = start.dimensions;
   // A recording adds to its label's row, and to its choice's where choices have rows.
   const levels = rows > given.labels.length ? 2 : 1;
-  const moved = vectorSum(given.cells_noise, cells * d, delta, d);
+  const moved = vectorSum(given.cells_noise, cells * d, delta, movedByDirection(cells * d, d));
   const entries = d + COUNTS;
-  const named = vectorSum(
-    given.labels_noise,
-    rows * given.kinds * entries,
-    delta,
-    levels * entries,
-  );
+  const length = rows * given.kinds * entries;
+  const recording = movedByDirection(length, levels * entries);
+  const named = vectorSum(given.labels_noise, length, delta, recording);
   const sums = Array.from({ length: given.sums }, (_, at): Part => ({
     name: `cells ${at + 1}`,
     task: "sum-cells",
@@ -108,8 +103,8 @@ export function discoveryParts(given: DiscoveryParameters): Part[] {
 export function checkDiscovery(given: DiscoveryParameters): void {
   checkCommon(given);
   checkWhole("sums", given.sums, 0, MOST_SUMS);
-  checkBetween("cells_noise", given.cells_noise, SMALLEST_NOISE, LARGEST_NOISE);
-  checkBetween("labels_noise", given.labels_noise, SMALLEST_NOISE, LARGEST_NOISE);
+  checkMultiplier("cells_noise", given.cells_noise);
+  checkMultiplier("labels_noise", given.labels_noise);
   checkProbability("delta", given.delta);
   const { dimensions, count, rows } = given.start;
   checkWhole("dimensions of start", dimensions, 1, LARGEST_DIMENSIONS);

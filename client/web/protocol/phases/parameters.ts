@@ -7,7 +7,7 @@ import { bytes, line, list, map, type Of, oneOf, optional, real, whole } from ".
 import { release } from "../privacy/accounting.ts";
 import { type Bytes, compared } from "../wire.ts";
 
-const LARGEST_CROWD = 10 ** 8;
+export const LARGEST_CROWD = 10 ** 8;
 export const LARGEST_LABELS = 256;
 const DIGEST_BYTES = 32;
 const NONE: Bytes = new Uint8Array();

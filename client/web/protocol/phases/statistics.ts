@@ -1,54 +1,76 @@
 /** A statistics phase counts the contacts in each environment. */
 
-import { checkWhole, demand } from "../checks.ts";
-import { count, day, list, map, nullable, type Of, real, whole } from "../fields.ts";
-import { countSum } from "../privacy/mechanisms.ts";
-import { checkCommon, COMMON, labelName, LARGEST_LABELS, releases } from "./parameters.ts";
+import { checkMultiplier, checkProbability, checkWhole, demand } from "../checks.ts";
+import { day, list, map, nullable, type Of, optional, real, whole } from "../fields.ts";
+import { movedByCount, vectorSum } from "../privacy/mechanisms.ts";
+import {
+  checkCommon,
+  COMMON,
+  labelName,
+  LARGEST_CROWD,
+  LARGEST_LABELS,
+  releases,
+} from "./parameters.ts";
 import { agreedPlaces, checkPlaces } from "./places.ts";
 import type { Part } from "./plan.ts";
 
 const LARGEST_CONTACTS = 10_000;
-/** Smallest ε: noise for less would leave the range of its samplers. */
-const SMALLEST_EPSILON = 1e-9;
 const LONGEST_WINDOW = 366 * 86_400_000;
 
 export const statisticsParameters = map({
   ...COMMON,
   contacts: whole(),
-  epsilon: real(),
+  noise: real(),
   since: nullable(day),
   until: nullable(day),
   places: nullable(agreedPlaces),
+  delta: optional(real(), 1e-6),
 });
 export type StatisticsParameters = Of<typeof statisticsParameters>;
+
+const LARGEST_COUNT = 1e15;
+const count = real(-LARGEST_COUNT, LARGEST_COUNT);
+const counts = list(count, LARGEST_LABELS);
+const pValue = real(0, 1);
+const pValues = list(pValue, LARGEST_LABELS);
 
 /** The private histogram of contacts, and the privacy spent; without p-values nothing was tested. */
 export const statistics = {
   label_names: list(labelName, LARGEST_LABELS),
-  contacts: list(count, LARGEST_LABELS),
-  p_values: list(real(0, 1), LARGEST_LABELS),
+  labelled: counts,
+  named: counts,
+  unknown: count,
+  labelled_p_values: pValues,
+  named_p_values: pValues,
+  unknown_p_value: pValue,
+  deviation: real(0, LARGEST_COUNT),
+  contacts: whole(1, LARGEST_CONTACTS),
+  phones: whole(0, LARGEST_CROWD),
   since: nullable(day),
   until: nullable(day),
   privacy: releases,
 } as const;
 
+/** Return the number of a phone's counts: of labelled, named and unknown contacts. */
+export function entriesOf({ labels }: StatisticsParameters): number {
+  return 2 * labels.length + 1;
+}
+
 /** Return the one part of the phase: its histogram. */
-export function statisticsParts({ labels, epsilon, contacts }: StatisticsParameters): Part[] {
-  const mechanism = countSum(epsilon, contacts);
-  return [
-    { name: "histogram", task: "count-contacts", repetition: 0, shape: [labels.length], mechanism },
-  ];
+export function statisticsParts(given: StatisticsParameters): Part[] {
+  const entries = entriesOf(given);
+  const moved = movedByCount(entries, given.contacts);
+  const mechanism = vectorSum(given.noise, entries, given.delta, moved);
+  return [{ name: "histogram", task: "count-contacts", repetition: 0, shape: [entries], mechanism }];
 }
 
 /** Throw `InvalidParametersError` for values that no phase may have. */
 export function checkStatistics(given: StatisticsParameters): void {
   checkCommon(given);
   checkWhole("contacts", given.contacts, 1, LARGEST_CONTACTS);
-  const { epsilon, since, until } = given;
-  demand(
-    epsilon >= SMALLEST_EPSILON && Number.isFinite(epsilon),
-    `epsilon=${epsilon}: must be at least ${SMALLEST_EPSILON}`,
-  );
+  checkMultiplier("noise", given.noise);
+  checkProbability("delta", given.delta);
+  const { since, until } = given;
   const length = since && until ? Date.parse(until) - Date.parse(since) : 0;
   demand(
     (since === null && until === null) || (length > 0 && length <= LONGEST_WINDOW),

@@ -9,7 +9,7 @@ import { checkProbability, checkWhole, demand } from "../checks.ts";
 import type { Expense } from "./accounting.ts";
 import { composedEpsilon } from "./composition.ts";
 import { NOTHING, UNITS, type Unit } from "./events.ts";
-import { eventOf, gaussian, laplace, type NoiseOfOperators } from "./sum_noise.ts";
+import { eventOf, gaussian, type NoiseOfOperators } from "./sum_noise.ts";
 
 /** Steps per unit of length of a vector that is summed. */
 export const GRID = 2 ** 12;
@@ -26,50 +26,26 @@ export interface SumMechanism {
   readonly bound: number;
   /** L1 and L2 distance of neighbouring inputs at most, by unit. */
   readonly distances: Readonly<Record<Unit, { readonly l1: number; readonly l2: number }>>;
-  /** Value of δ for which costs are stated; 0 where the release is pure. */
+  /** Value of δ for which costs are stated. */
   readonly delta: number;
-  /** Stated ε by unit of a pure release; null where ε follows from the noise at `delta`. */
-  readonly pure: Readonly<Record<Unit, number>> | null;
-}
-
-/**
- * Return the mechanism of a histogram of at most `contacts` counts: discrete Laplace noise of scale
- * 2/ε, since one recording more may displace another.
- */
-export function countSum(epsilon: number, contacts: number): SumMechanism {
-  return {
-    summed: "ballot sum",
-    noise: laplace(2 / epsilon),
-    bound: contacts,
-    distances: { recording: { l1: 2, l2: 2 }, phone: { l1: contacts, l2: contacts } },
-    delta: 0,
-    pure: { recording: epsilon, phone: epsilon * (contacts / 2) },
-  };
 }
 
 /**
  * Return the mechanism of a sum of vectors of at most `GRID` steps, with discrete Gaussian noise.
  *
  * `multiplier` is the noise's standard deviation over `GRID`, `length` the entries of a vector,
- * `row` those that one recording adds to. Python's `voting.vectors` proves the distances.
+ * `recording` the most that one recording moves it, L2 in steps.
  */
 export function vectorSum(
   multiplier: number,
   length: number,
   delta: number,
-  row: number,
+  recording: number,
 ): SumMechanism {
   checkWhole("length", length, 1, LARGEST_LENGTH);
-  checkWhole("row", row, 1, length);
   checkProbability("delta", delta);
   const steps = multiplier * GRID;
   const rounded = Math.sqrt(length);
-  const longest = GRID - rounded / 2;
-  const recording = Math.max(
-    GRID,
-    longest + Math.sqrt(row),
-    (2 / Math.sqrt(5)) * longest + rounded,
-  );
   return {
     summed: "sum of bounded vectors",
     noise: gaussian(steps * steps),
@@ -79,8 +55,23 @@ export function vectorSum(
       phone: { l1: rounded * GRID, l2: GRID },
     },
     delta,
-    pure: null,
   };
+}
+
+/**
+ * Return the most that a recording, which adds to `row` entries, moves a vector of directions, L2
+ * in steps. Python's `voting.vectors` proves it.
+ */
+export function movedByDirection(length: number, row: number): number {
+  const rounded = Math.sqrt(length);
+  const longest = GRID - rounded / 2;
+  return Math.max(GRID, longest + Math.sqrt(row), (2 / Math.sqrt(5)) * longest + rounded);
+}
+
+/** Return the most that a recording moves counts that are projected to `radius`, likewise. */
+export function movedByCount(length: number, radius: number): number {
+  const rounded = Math.sqrt(length);
+  return Math.min(GRID, (GRID - rounded / 2) / radius + rounded);
 }
 
 /**
@@ -107,7 +98,6 @@ export function voteSum(
       phone: { l1: queries * weight, l2: many * weight },
     },
     delta,
-    pure: null,
   };
 }
 
@@ -116,7 +106,7 @@ export function expenses(step: string, mechanism: SumMechanism): readonly Expens
   return UNITS.map((unit) => {
     const { l1, l2 } = mechanism.distances[unit];
     const event = eventOf(mechanism.noise, l1, l2);
-    const epsilon = mechanism.pure?.[unit] ?? composedEpsilon([event], mechanism.delta);
+    const epsilon = composedEpsilon([event], mechanism.delta);
     return {
       release: { step, unit, epsilon, delta: mechanism.delta, mechanism: nameOf(mechanism) },
       event,
@@ -133,6 +123,6 @@ export function unspent(step: string, mechanism: SumMechanism): readonly Expense
 }
 
 /** Return the name of a sum, with its noise as operators draw it. */
-function nameOf({ summed, noise }: SumMechanism): string {
-  return `${summed} with discrete ${noise.law === "discrete-laplace" ? "Laplace" : "Gaussian"} noise`;
+function nameOf({ summed }: SumMechanism): string {
+  return `${summed} with discrete Gaussian noise`;
 }

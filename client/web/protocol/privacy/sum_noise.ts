@@ -18,11 +18,6 @@ export const noiseOfOperators = tagged("law", {
 
 export type NoiseOfOperators = Of<typeof noiseOfOperators>;
 
-/** Return discrete Laplace noise of at least this scale. */
-export function laplace(scale: number): NoiseOfOperators {
-  return { law: "discrete-laplace", fine_scale: BigInt(Math.ceil(scale * FINENESS)) };
-}
-
 /** Return discrete Gaussian noise of at least this variance. */
 export function gaussian(variance: number): NoiseOfOperators {
   return { law: "discrete-gaussian", fine_variance: BigInt(Math.ceil(variance * FINENESS)) };

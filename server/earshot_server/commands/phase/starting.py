@@ -20,7 +20,7 @@ from earshot_protocol.encoder_file import DamagedEncoderError, EncoderFile, read
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases import learning_budget
+from earshot_protocol.phases import learning_budget, statistics_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.learning import Budget, PhaseParameters
@@ -39,8 +39,6 @@ from earshot_server.operator_client import OperatorClient, ServerError
 from earshot_server.phases import sitting as sittings
 from earshot_server.phases.forecast import forecast
 from earshot_server.phases.options import (
-    CONTACT_EPSILON,
-    CONTACTS,
     NO_OPTION,
     CellOptions,
     CentroidOptions,
@@ -67,14 +65,15 @@ class StatisticsOptions:
     """Options of a phase that counts contacts.
 
     Attributes:
-        contacts: With --statistics: most contacts that a phone counts.
+        contacts: With --statistics: length to which a phone's counts are projected (B), about three
+            times a phone's usual contacts.
         since: With --statistics: first day (UTC) that counts.
         until: With --statistics: day after the last one that counts.
-        places_of: With --statistics: phase whose environments are used to count unlabelled
-            contacts; none to leave these out; by default the newest phase.
+        places_of: With --statistics: phase whose environments name unlabelled contacts; none to
+            count these as unknown; by default the newest phase.
     """
 
-    contacts: int = CONTACTS
+    contacts: int = statistics_budget.CONTACTS
     since: Annotated[date | None, Parameter(name="--from")] = None
     until: date | None = None
     places_of: str | None = None
@@ -89,8 +88,8 @@ class Options(StatisticsOptions, VoteOptions, CentroidOptions, PhaseOptions):
         samples: Let phones label these samples, instead of discovering environments: a .npy file of
             embeddings (samples, dimensions) in the encoder's projection.
         samples_of: Likewise, let phones label the environments that this phase could not name.
-        budget: Values of ε per recording. With --discovery local: clustering=…,selection=…,
-            centroid-vote=…,label-vote=…; with --statistics: histogram=…
+        budget: Values of ε. With --discovery local, per recording: clustering=…,selection=…,
+            centroid-vote=…,label-vote=…; with --statistics, per phone: histogram=…, by default 1.
         encoder: Encoder whose embeddings phones hold: a shipped one by its name (contrast-1,
             contrast-2), or an encoder file.
         dimensions: Dimensions of the projection in which sound is clustered; by default 64, on the
@@ -116,7 +115,7 @@ _COSTS = {"epsilon", "delta", "encoder"}
 _OWN = {
     SECURE_SUM: names(CellOptions) | _COSTS | {"dimensions", "finer"},
     LOCAL: names(CentroidOptions) | _COSTS | {"dimensions", "budget", "recordings"},
-    STATISTICS: names(StatisticsOptions) | {"budget"},
+    STATISTICS: names(StatisticsOptions) | {"budget", "delta"},
     LABELLING: names(VoteOptions) | _COSTS | {"samples", "samples_of"},
 }
 """Options that only some kinds of phase have."""
@@ -177,8 +176,8 @@ def _learning(options: Options) -> PhaseParameters:
 
 
 def _statistics(options: Options) -> StatisticsParameters:
-    epsilon = parse_budget(options.budget, [HISTOGRAM]).get(HISTOGRAM, CONTACT_EPSILON)
-    return made(StatisticsParameters, options, epsilon=epsilon)
+    epsilon = parse_budget(options.budget, [HISTOGRAM]).get(HISTOGRAM, statistics_budget.EPSILON)
+    return statistics_budget.affordable(made(StatisticsParameters, options, noise=1.0), epsilon)
 
 
 def _labelling(options: Options) -> LabellingParameters:
