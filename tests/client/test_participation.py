@@ -11,7 +11,7 @@ from support.endings import result
 from support.line import Line
 from support.parameters import learning_parameters
 from support.phase_tasks import numbered
-from support.statistics_phase import published
+from support.published_statistics import published
 
 from earshot_client.encoder import default_encoder
 from earshot_client.phone import Phone

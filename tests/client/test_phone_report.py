@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.endings import discovered, labelled, result
 from support.points import HeardPoints
-from support.statistics_phase import published
+from support.published_statistics import published
 
 from earshot_client.commands.report import Report
 from earshot_client.phases.kinds import described

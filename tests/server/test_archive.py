@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS as LEARNING
-from support.statistics_phase import published
+from support.published_statistics import published
 
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.geometry import Geometry

@@ -541,7 +541,7 @@ def test_a_result_of_noise_alone_is_called_that() -> None:
 
 def test_other_kinds_of_phase_have_a_wall_as_well() -> None:
     counted = wall_of(made.published_statistics(30, made.NOW))
-    assert "public transport: 612" in counted.lower()
+    assert "Public transport: 204 labelled, 408 named by places." in counted
     learned = wall_of(made.published_learning(10, made.NOW))
     assert "Environment 1: " in learned
     failed = wall_of(made.too_few())

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support import dashboard_records as made
 from support.dashboard_server import words
-from support.statistics_phase import published
+from support.published_statistics import published
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.places import AgreedPlaces

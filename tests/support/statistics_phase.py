@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.places import AgreedPlaces
@@ -26,26 +25,6 @@ FIRST = date(2026, 1, 1)
 def counts(result: Statistics) -> tuple[int, ...]:
     """Return labelled, named and unknown contacts, to the nearest whole one."""
     return tuple(map(round, (*result.labelled, *result.named, result.unknown)))
-
-
-def published(labels: tuple[str, ...], **changes: Any) -> Statistics:
-    """Return what a statistics phase published, by default no contact that stands clear."""
-    nothing, noise = (0.0,) * len(labels), (1.0,) * len(labels)
-    usual: dict[str, Any] = {
-        "phase": bytes(16),
-        "label_names": labels,
-        "labelled": nothing,
-        "named": nothing,
-        "unknown": 0.0,
-        "labelled_p_values": noise,
-        "named_p_values": noise,
-        "unknown_p_value": 1.0,
-        "deviation": 1.5,
-        "contacts": 5,
-        "phones": 9,
-        "privacy": (),
-    }
-    return Statistics(**usual | changes)
 
 
 def places(labels: tuple[int, ...], encoder: str = "points") -> AgreedPlaces:
