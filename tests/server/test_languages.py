@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from markupsafe import Markup
 from support import dashboard_records as made
 from support.api_caller import Server
 from support.dashboard_server import application
@@ -21,7 +22,7 @@ from werkzeug.test import TestResponse
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.rules import Rule
 from earshot_server.api import forms
-from earshot_server.dashboard import languages, prospects, sentences, wording
+from earshot_server.dashboard import languages, prospects, rendering, sentences, wording
 from earshot_server.dashboard.language_choice import COOKIE
 from earshot_server.dashboard.languages import ENGLISH, LANGUAGES
 from earshot_server.dashboard.verdict import verdict
@@ -440,3 +441,14 @@ def test_words_of_a_kind_of_phase_from_outside_stay_english() -> None:
         frozenset(), "%(crowd)s can weigh %(many)s here", crowd=3, many=2
     )
     assert text == "3 can weigh 2 here"
+
+
+def test_values_in_a_text_of_a_page_are_escaped_and_printable() -> None:
+    """The text may hold markup, which is ours; a value never does."""
+    name = "<i>a\u202eb</i> & 'c'"
+    escaped = "&lt;i&gt;a\ufffdb&lt;/i&gt; &amp; &#39;c&#39;"
+    said = rendering._text("<b>%(name)s</b>", name=name)
+    assert (type(said), said) == (Markup, f"<b>{escaped}</b>")
+    for number, text in ((1, f"one {escaped}"), (2, f"many {escaped}")):
+        assert rendering._counted_text("one %(name)s", "many %(name)s", number, name=name) == text
+    assert rendering._text("%(name)s", name=Markup("<i>ours</i>")) == "<i>ours</i>"
