@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from earshot_server.campaigns.campaign import (
 from earshot_server.campaigns.plan import CampaignPlan, planned
 from earshot_server.commands.campaign import forecast
 
+GUIDE_FOR_PEOPLE = (Path(__file__).parents[2] / "docs/privacy-for-people.md").read_text("utf-8")
 GUIDE = (Path(__file__).parents[2] / "docs/campaigns.md").read_text("utf-8")
 GOLDEN = """\
 Contacts in the north, 2027: 3 weeks, 4 Jan to 24 Jan 2027 (UTC), cohort north
@@ -158,6 +160,45 @@ def test_the_guide_has_the_changes_that_plans_have() -> None:
             for place in (0.05, 0.1)
         ]
         assert told.split(" | ") == [f"{100 * plan.reach.change:.2g} %" for plan in expected]
+
+
+def test_the_guide_says_what_each_budget_buys_and_tells() -> None:
+    table = GUIDE.partition("<!-- made by plans of each ε")[2].partition("<!-- end ε")[0]
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", table, re.MULTILINE)
+    assert [epsilon for epsilon, _ in rows] == ["2", "4", "8", "16"]
+    for epsilon, told in rows:
+        plans = [
+            planned(
+                campaign(
+                    budget=CampaignBudget(epsilon=float(epsilon)),
+                    expected=ExpectedContacts(phones=phones),
+                    sum=SumOptions(summation=SummationName.TWO_OPERATORS),
+                    discovery=None,
+                )
+            )
+            for phones in (5_000, 20_000, 100_000)
+        ]
+        least, *_ = plans
+        guesses = (least.contact_guesses, least.week_guesses, least.guesses)
+        assert told.split(" | ") == [
+            *(f"{100 * plan.reach.change:.2g} %" for plan in plans),
+            *(f"{math.ceil(100 * each)} of 100" for each in guesses),
+        ]
+        # The last row is there to say why not: a default phone refuses it.
+        assert bool(least.refusals) == (epsilon == "16")
+
+
+def test_people_read_what_a_year_costs_at_most() -> None:
+    page = " ".join((GUIDE_FOR_PEOPLE).split())
+    # With one server, and without discoveries, a week tells most.
+    plans = [planned(lean(5_000, SummationName.BELL)), planned(campaign(discovery=None))]
+    assert f"at most {_most(plan.week_guesses for plan in plans)} times out of 100, and" in page
+    assert f"about a single contact {_most(plan.contact_guesses for plan in plans)} times" in page
+    assert f"more: at most {_most(plan.guesses for plan in plans)} times out of 100" in page
+
+
+def _most(guesses: Iterable[float]) -> int:
+    return math.ceil(100 * max(guesses))
 
 
 def test_the_guide_s_first_plan_costs_what_it_says(tmp_path: Path) -> None:
