@@ -125,6 +125,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: Name of the campaign.
         authority: Authority that publishes it; empty if the campaign names none.
+        results: Address at which it publishes results; empty likewise.
         digest: Digest of the plan, in hexadecimal.
         places: Names of the places.
         method: Version of the method.
@@ -134,6 +135,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     authority: str
+    results: str
     digest: str
     places: tuple[str, ...]
     method: str
@@ -207,6 +209,7 @@ def series_of(
     return Series(
         name=plan.campaign.name,
         authority=public.authority if public else "",
+        results=public.results if public else "",
         digest=plan.digest,
         places=plan.campaign.labels,
         method=METHOD,
