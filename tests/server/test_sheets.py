@@ -13,7 +13,7 @@ from support.dashboard_server import application
 
 from earshot_protocol.messages import Failed
 from earshot_server.dashboard import sheets
-from earshot_server.dashboard.sheets import Sheet
+from earshot_server.sheet import Sheet
 
 LEARNED, COUNTED = made.name_of(10).hex(), made.name_of(30).hex()
 PAGES = {

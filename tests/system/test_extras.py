@@ -25,9 +25,9 @@ from earshot_protocol import distribution
 from earshot_protocol.distribution import MissingExtraError, installation, version
 from earshot_protocol.errors import LocalError
 from earshot_protocol.prio3 import xof
+from earshot_server.data_frames import data_frame
 from earshot_simulations import Discovery, Settings, SummationChoice, sweep
 from earshot_simulations.engine import cluster
-from earshot_simulations.reporting.tables import data_frame
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

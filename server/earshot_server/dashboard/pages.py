@@ -30,8 +30,8 @@ from earshot_server.dashboard import (
     wording,
 )
 from earshot_server.dashboard.rendering import secure
-from earshot_server.dashboard.sheets import Sheet
 from earshot_server.records import GATHERING, PUBLISHED, RUNNING, PhaseRecord
+from earshot_server.sheet import Sheet
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import SECONDS_UNTIL_DATABASE, DatabaseUnavailableError
 

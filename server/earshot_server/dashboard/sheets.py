@@ -5,11 +5,8 @@ Numbers are as they were published, times are ISO 8601 in UTC.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.labelling import Labelled
@@ -28,35 +25,7 @@ from earshot_server.dashboard import (
 from earshot_server.dashboard.changes import PER_PHONES
 from earshot_server.dashboard.histograms import Histogram
 from earshot_server.records import PhaseRecord
-
-Cell = str | int | float | None
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""First characters that make a spreadsheet read a cell as a formula."""
-
-
-class Sheet(NamedTuple):
-    """Table of comma-separated values.
-
-    Attributes:
-        header: Names of the columns.
-        rows: Rows, each with as many cells.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-    def csv(self) -> str:
-        """Return the table as in RFC 4180, after a byte order mark, so that spreadsheets use UTF-8.
-
-        Labels and reasons are not trusted, so text that a spreadsheet would take for a formula gets
-        an apostrophe in front.
-        """
-        written = io.StringIO()
-        writer = csv.writer(written)
-        writer.writerow(self.header)
-        writer.writerows([_plain(cell) for cell in row] for row in self.rows)
-        return "\ufeff" + written.getvalue()
+from earshot_server.sheet import Cell, Sheet
 
 
 def phases(records: Iterable[PhaseRecord]) -> Sheet:
@@ -282,7 +251,3 @@ def _time(seconds: float | None) -> str | None:
 
 def _yes(holds: bool) -> str:
     return "yes" if holds else "no"
-
-
-def _plain(cell: Cell) -> Cell:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

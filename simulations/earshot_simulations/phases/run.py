@@ -30,12 +30,12 @@ from earshot_server.dashboard.spending import (
     dearer_recording,
     is_vacuous,
 )
+from earshot_server.data_frames import data_frame
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.phases.own import OWN
 from earshot_simulations.phases.route_options import in_words
 from earshot_simulations.populations import Skipped
-from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.reporting.words import (
     NOTHING,
     byte_size,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
+from earshot_server.data_frames import data_frame
 from earshot_simulations.phases.run import INFINITE, plain
-from earshot_simulations.reporting.tables import data_frame
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_simulations.sweeps.phase import RANGES
 from earshot_simulations.sweeps.plan import SEED, SweepPlan

@@ -1,0 +1,166 @@
+"""Intervals of what noisy sums tell: counts, shares, and changes, at a stated confidence.
+
+A sum's total is T = X + N: X contacts that occur as independent events do (Poisson, mean μ), and N
+the noise of its entries, of known variance and nearly normal. An interval holds the value to which
+μ leads, and so covers noise and chance. Each is a score interval: it holds every value that the
+totals do not contradict, with the variance that they would have at that value. Nothing is divided
+by a number that may be noise (E. C. Fieller, 1954): a ratio has a figure only where its denominator
+is clear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+from typing import NamedTuple
+
+import msgspec
+
+CONFIDENCE = 0.95
+_LARGEST_G = 0.25
+"""Largest g of a denominator D, Fieller's ratio z² Var(D) / D²: below 1, intervals are bounded."""
+
+
+class PublishedFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """A published number with its interval.
+
+    Attributes:
+        value: The number, as totals give it; noise may move it below 0.
+        least: Lower end of the interval.
+        most: Upper end.
+    """
+
+    value: float
+    least: float
+    most: float
+
+    def over(self, divisor: float) -> PublishedFigure:
+        """Return the figure and its interval divided by a known number above 0."""
+        return PublishedFigure(
+            value=self.value / divisor, least=self.least / divisor, most=self.most / divisor
+        )
+
+
+class NoisySum(NamedTuple):
+    """Total of some entries of a secure sum.
+
+    Attributes:
+        total: The total, in contacts.
+        variance: Variance of its noise.
+    """
+
+    total: float
+    variance: float
+
+    def is_clear(self, deviations: float) -> bool:
+        """Return whether the total is so far above noise and chance that others may be over it."""
+        varies = deviations**2 * (self.variance + self.total)
+        return self.total > 0 and varies < _LARGEST_G * self.total**2
+
+
+def together(sums: Iterable[NoisySum]) -> NoisySum:
+    """Return the total of sums with independent noise."""
+    listed = list(sums)
+    return NoisySum(
+        math.fsum(each.total for each in listed), math.fsum(each.variance for each in listed)
+    )
+
+
+def level(confidence: float, intervals: int = 1) -> float:
+    """Return the standard deviations that intervals reach so that all of them hold together.
+
+    Args:
+        confidence: Least probability that all intervals hold their values (Bonferroni).
+        intervals: Number of the intervals.
+    """
+    return NormalDist().inv_cdf(1 - (1 - confidence) / (2 * intervals))
+
+
+def count(of: NoisySum, deviations: float) -> PublishedFigure:
+    """Return a count with its interval: all μ ≥ 0 with (T − μ)² ≤ z² (v + μ).
+
+    Args:
+        of: The total T, and the variance v of its noise.
+        deviations: Standard deviations z that the interval reaches.
+    """
+    square = deviations**2
+    middle = of.total + square / 2
+    half = deviations * math.sqrt(max(0.0, of.variance + of.total + square / 4))
+    return PublishedFigure(
+        value=of.total, least=max(0.0, middle - half), most=max(0.0, middle + half)
+    )
+
+
+def share(part: NoisySum, rest: NoisySum, deviations: float) -> PublishedFigure | None:
+    """Return the share of a part in the whole with its interval; None if the whole is not clear.
+
+    With s the share, T the part and R the rest, (1 − s) T − s R has mean 0 and variance (1 − s)² v
+    + s² w + s (1 − s) M, M the contacts of the whole, for which T + R stands. The interval is all s
+    from 0 to 1 for which it is within z standard deviations.
+
+    Args:
+        part: The part T, and the variance v of its noise.
+        rest: The rest R of the whole, and the variance w of its noise.
+        deviations: Standard deviations z that the interval reaches.
+    """
+    whole = together((part, rest))
+    if not whole.is_clear(deviations):
+        return None
+    square = deviations**2
+    ends = _ends(
+        whole.total**2 - square * (whole.variance - whole.total),
+        part.total * whole.total + square * (whole.total / 2 - part.variance),
+        part.total**2 - square * part.variance,
+    )
+    least, most = (min(1.0, max(0.0, end)) for end in ends)
+    return PublishedFigure(value=part.total / whole.total, least=least, most=most)
+
+
+class RateChange(NamedTuple):
+    """A rate beside the rate before.
+
+    Attributes:
+        sign: 1 if the rate rose, −1 if it fell, 0 if noise and chance may explain the difference.
+        change: Relative change, 0 for none, with its interval; None if the rate before is not
+            clear.
+    """
+
+    sign: int
+    change: PublishedFigure | None
+
+
+def compared(now: NoisySum, before: NoisySum, ratio: float, deviations: float) -> RateChange:
+    """Compare a rate with the rate before.
+
+    With r the rate over the rate before, c the number of phones now over that before and M the
+    contacts before, T − r c T' has mean 0 and variance v + r² c² v' + (r c + r² c²) M, for which T'
+    stands where it is positive. The interval is all r for which it is within z standard deviations.
+    The rate rose or fell if r = 1 is not among them, whether or not the rate before is clear.
+
+    Args:
+        now: The total T now, and the variance v of its noise.
+        before: The total T' before, and the variance v' of its noise.
+        ratio: Phones now over phones before, c.
+        deviations: Standard deviations z that the interval reaches.
+    """
+    square, base = deviations**2, before.total * ratio
+    contacts, noise = max(0.0, base), before.variance * ratio**2
+    difference = now.total - base
+    variance = now.variance + noise + (1 + ratio) * contacts
+    sign = 0 if difference**2 <= square * variance else int(math.copysign(1, difference))
+    if not before.is_clear(deviations):
+        return RateChange(sign, None)
+    ends = _ends(
+        base**2 - square * (noise + ratio * contacts),
+        now.total * base + square * contacts / 2,
+        now.total**2 - square * now.variance,
+    )
+    least, most = (max(0.0, end) - 1 for end in ends)
+    return RateChange(sign, PublishedFigure(value=now.total / base - 1, least=least, most=most))
+
+
+def _ends(curvature: float, middle: float, constant: float) -> tuple[float, float]:
+    """Return the roots of a x² − 2 m x + c, a above 0, or its minimum where it has none."""
+    half = math.sqrt(max(0.0, middle**2 - curvature * constant))
+    return (middle - half) / curvature, (middle + half) / curvature

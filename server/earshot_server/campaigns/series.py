@@ -1,0 +1,308 @@
+"""The series of a campaign: what an authority publishes, week after week.
+
+A place's contacts are those that people labelled and those that the map named. Three figures are
+published of a week: the share of each place in all contacts that are assigned to a place, contacts
+per phone that took part, and the change of the latter against the four weeks before. Intervals
+cover noise and chance (`intervals`). They do not cover the map's mistakes, what projection leaves
+out of busy phones' contacts, and who takes part.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+
+import msgspec
+
+from earshot_server.campaigns import intervals
+from earshot_server.campaigns.holidays import Holiday
+from earshot_server.campaigns.intervals import CONFIDENCE, NoisySum, PublishedFigure, together
+from earshot_server.campaigns.plan import CampaignPlan
+from earshot_server.campaigns.schedule import PhaseKind
+from earshot_server.campaigns.slots import Slot, SlotState
+
+METHOD = "1"
+"""Version of the method, which changes when equal slots would give other figures."""
+WEEKS_BEFORE = 4
+"""Weeks with which a week is compared."""
+_LEVEL = intervals.level(CONFIDENCE)
+
+
+class ObservationStatus(enum.StrEnum):
+    """Status of an observation: codes of SDMX's code list CL_OBS_STATUS."""
+
+    NORMAL = "A"
+    BREAK = "B"
+    """First week under another map: it does not compare with those before."""
+    NOT_COLLECTED = "L"
+    """Missing: contacts were made, and not counted."""
+    NOT_YET = "O"
+    """Missing: not counted yet."""
+
+
+class Trend(enum.StrEnum):
+    """What is told of a change against the weeks before."""
+
+    UP = "up"
+    DOWN = "down"
+    NOT_TOLD = "not told"
+    """Noise and chance may explain it."""
+
+
+_TRENDS = {1: Trend.UP, 0: Trend.NOT_TOLD, -1: Trend.DOWN}
+
+
+class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of a week for one place, for all contacts, or for those that no place was told of.
+
+    Attributes:
+        contacts: Contacts, scaled down where a phone had many.
+        per_phone: Contacts per phone that took part.
+        share: Share in the contacts that are assigned to a place; for unknown contacts, their share
+            in all. None if the whole is not clear of the noise, and for all contacts.
+        change: Relative change of contacts per phone against the weeks before, 0 for none. The
+            intervals of a week's changes hold together, those of other figures one by one. None if
+            there are no such weeks, or their contacts are not clear of the noise.
+        trend: Whether the change is told; None if there are no weeks to compare with.
+    """
+
+    contacts: PublishedFigure
+    per_phone: PublishedFigure
+    share: PublishedFigure | None = None
+    change: PublishedFigure | None = None
+    trend: Trend | None = None
+
+
+class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
+    """One week of a series; without figures if it was not counted.
+
+    Attributes:
+        number: Number of the slot, from 1.
+        since: First day, in UTC.
+        until: Day after the last one.
+        status: Status of the week's figures.
+        reason: Reason why the week has none; empty if it has.
+        late: Whether its phase opened later than it might have.
+        enrolled: Phones of the cohorts that were enrolled when it opened.
+        phones: Phones that took part, whose counts were added up.
+        map: Identifier of the discovery that named unlabelled contacts, in hexadecimal; empty
+            without one.
+        map_days: Age of the map when the phase opened, in days; None without one.
+        length: Length to which phones' counts were projected, B.
+        deviation: Standard deviation of the noise on each entry of the sum, in contacts.
+        weeks_before: Weeks with which the week is compared: those of the four before it that were
+            counted under the same map.
+        places: Figures of each place, in the order of `Series.places`.
+        unknown: Figures of contacts with neither a label nor a name by the map.
+        total: Figures of all contacts.
+        holidays: Holidays of the week.
+    """
+
+    number: int
+    since: date
+    until: date
+    status: ObservationStatus
+    reason: str = ""
+    late: bool = False
+    enrolled: int = 0
+    phones: int = 0
+    map: str = ""
+    map_days: int | None = None
+    length: int = 0
+    deviation: float = 0.0
+    weeks_before: int = 0
+    places: tuple[SeriesRow, ...] = ()
+    unknown: SeriesRow | None = None
+    total: SeriesRow | None = None
+    holidays: tuple[Holiday, ...] = ()
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """The series of a campaign.
+
+    Attributes:
+        name: Name of the campaign.
+        authority: Authority that publishes it; empty if the campaign names none.
+        results: Address at which it publishes results; empty likewise.
+        digest: Digest of the plan, in hexadecimal.
+        places: Names of the places.
+        method: Version of the method.
+        computed: Moment at which the series was computed: its vintage.
+        weeks: All weeks that have ended, oldest first, counted or not.
+    """
+
+    name: str
+    authority: str
+    results: str
+    digest: str
+    places: tuple[str, ...]
+    method: str
+    computed: datetime
+    weeks: tuple[SeriesWeek, ...]
+
+    @property
+    def counted(self) -> tuple[SeriesWeek, ...]:
+        """Weeks with figures."""
+        return tuple(week for week in self.weeks if week.total is not None)
+
+
+class _Counted:
+    """Sums of a week that was counted.
+
+    Attributes:
+        slot: The slot.
+        phones: Phones that took part.
+        places: Contacts of each place.
+        unknown: Unknown contacts.
+    """
+
+    def __init__(self, slot: Slot) -> None:
+        result = slot.result
+        if result is None:
+            raise ValueError("a week without a result has no sums")
+        variance = result.deviation**2
+        # Without a map, no contact is named, and the entries for names hold nothing but noise.
+        if slot.map:
+            totals, entries = result.assigned, 2
+        else:
+            totals, entries = result.labelled, 1
+        self.slot, self.result, self.phones = slot, result, result.phones
+        self.places = tuple(NoisySum(each, entries * variance) for each in totals)
+        self.unknown = NoisySum(result.unknown, variance)
+
+    @functools.cached_property
+    def sums(self) -> tuple[NoisySum, ...]:
+        """Contacts of each place, unknown ones, and all."""
+        return (*self.places, self.unknown, together((*self.places, self.unknown)))
+
+
+def series_of(
+    plan: CampaignPlan,
+    slots: Sequence[Slot],
+    computed: datetime,
+    holidays: Sequence[Holiday] = (),
+) -> Series:
+    """Return the series of a campaign.
+
+    Args:
+        plan: Plan of the campaign.
+        slots: What became of its phases.
+        computed: The present moment.
+        holidays: Holidays to note in their weeks.
+    """
+    weeks = sorted(
+        (
+            slot
+            for slot in slots
+            if slot.planned.kind is PhaseKind.STATISTICS and slot.state is not SlotState.PLANNED
+        ),
+        key=lambda slot: slot.planned.number,
+    )
+    counted = {
+        slot.planned.number: _Counted(slot)
+        for slot in weeks
+        if slot.state is SlotState.PUBLISHED and slot.result is not None and slot.result.phones
+    }
+    public = plan.campaign.public
+    return Series(
+        name=plan.campaign.name,
+        authority=public.authority if public else "",
+        results=public.results if public else "",
+        digest=plan.digest,
+        places=plan.campaign.labels,
+        method=METHOD,
+        computed=computed,
+        weeks=tuple(_week(slot, counted, holidays) for slot in weeks),
+    )
+
+
+def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday]) -> SeriesWeek:
+    number, since, until = slot.planned.number, slot.planned.since, slot.planned.until
+    if since is None or until is None:
+        raise ValueError(f"slot {number} has no days")
+    week = SeriesWeek(
+        number=number,
+        since=since,
+        until=until,
+        status=ObservationStatus.NOT_COLLECTED,
+        late=slot.late,
+        enrolled=slot.enrolled,
+        holidays=tuple(each for each in holidays if since <= each.day < until),
+    )
+    change = msgspec.structs.replace
+    now = counted.get(number)
+    if now is None:
+        is_open = slot.state in (SlotState.DUE, SlotState.RUNNING)
+        status = ObservationStatus.NOT_YET if is_open else ObservationStatus.NOT_COLLECTED
+        return change(week, status=status, reason=_reason(slot))
+    earlier = [each for before, each in sorted(counted.items()) if before < number]
+    broken = bool(earlier) and earlier[-1].slot.map != slot.map
+    before = [
+        each
+        for each in earlier
+        if each.slot.planned.number >= number - WEEKS_BEFORE and each.slot.map == slot.map
+    ]
+    *places, unknown, total = _rows(now, before)
+    return change(
+        week,
+        status=ObservationStatus.BREAK if broken else ObservationStatus.NORMAL,
+        phones=now.phones,
+        map=slot.map,
+        map_days=(slot.opened - slot.mapped).days if slot.opened and slot.mapped else None,
+        length=now.result.contacts,
+        deviation=now.result.deviation,
+        weeks_before=len(before),
+        places=tuple(places),
+        unknown=unknown,
+        total=total,
+    )
+
+
+def _reason(slot: Slot) -> str:
+    """Return why a week has no figures."""
+    match slot.state:
+        case SlotState.DUE:
+            return "waits for its turn"
+        case SlotState.RUNNING:
+            return "is being counted"
+        case SlotState.MISSED:
+            return "did not begin in time"
+        case SlotState.STOPPED:
+            return "the campaign was stopped"
+        case _:
+            return slot.reason or "no phone took part"
+
+
+def _rows(now: _Counted, before: Sequence[_Counted]) -> list[SeriesRow]:
+    """Return the rows of a counted week: of each place, of unknown contacts, and of all."""
+    deviations = intervals.level(CONFIDENCE, len(now.sums))
+    rows = []
+    for number, (own, share) in enumerate(zip(now.sums, _shares(now), strict=True)):
+        contacts, change, trend = intervals.count(own, _LEVEL), None, None
+        if before:
+            ratio = now.phones / sum(week.phones for week in before)
+            compared = intervals.compared(
+                own, together(week.sums[number] for week in before), ratio, deviations
+            )
+            change, trend = compared.change, _TRENDS[compared.sign]
+        rows.append(
+            SeriesRow(
+                contacts=contacts,
+                per_phone=contacts.over(now.phones),
+                share=share,
+                change=change,
+                trend=trend,
+            )
+        )
+    return rows
+
+
+def _shares(now: _Counted) -> Iterator[PublishedFigure | None]:
+    """Yield the shares of a week's rows."""
+    for number, own in enumerate(now.places):
+        others = now.places[:number] + now.places[number + 1 :]
+        yield intervals.share(own, together(others), _LEVEL)
+    yield intervals.share(now.unknown, together(now.places), _LEVEL)
+    yield None

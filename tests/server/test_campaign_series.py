@@ -1,0 +1,137 @@
+"""The series of a campaign: every week has a row, every figure an interval, every word a reason."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import msgspec
+import numpy as np
+import pytest
+from support.slots import COMPUTED, LABELS, MAP, counts, plan, slot, weekly, year_of
+
+from earshot_server.campaigns.holidays import Holiday
+from earshot_server.campaigns.series import ObservationStatus, Series, Trend, series_of
+from earshot_server.campaigns.slots import SlotState
+
+PLAN = plan()
+QUIET = counts((3000, 1500), (3000, 1500), 1000)
+
+
+def made(*results: object, **changes: object) -> Series:
+    return series_of(PLAN, year_of(PLAN, results, **changes), COMPUTED)  # type: ignore[arg-type]
+
+
+def test_a_week_has_its_three_figures_and_what_they_rest_on() -> None:
+    series = made(QUIET)
+    (week,) = series.weeks
+    bar, office = week.places
+    assert (series.places, series.digest, series.computed) == (LABELS, PLAN.digest, COMPUTED)
+    assert (week.number, week.since, week.until) == (1, date(2027, 1, 4), date(2027, 1, 11))
+    assert (week.status, week.reason, week.late) == (ObservationStatus.NORMAL, "", False)
+    assert (week.enrolled, week.phones, week.length, week.deviation) == (5000, 4000, 10, 40.0)
+    assert (week.map, week.map_days) == (MAP, 10)
+    assert week.unknown
+    assert week.total
+    assert bar.share
+    assert office.share
+    assert week.unknown.share
+    assert (bar.contacts.value, office.contacts.value) == (6000, 3000), "labelled and named"
+    assert bar.share.value == pytest.approx(2 / 3)
+    assert bar.share.value + office.share.value == 1, "of contacts that are assigned"
+    assert week.unknown.share.value == pytest.approx(0.1), "of all contacts"
+    assert week.total.per_phone.value == 2.5
+    assert week.total.share is None
+    assert bar.contacts.least == pytest.approx(4000 * bar.per_phone.least)
+    assert bar.contacts.most - 6000 == pytest.approx(1.96 * np.sqrt(2 * 40**2 + 6000), rel=0.02)
+    assert week.total.contacts.most - 10_000 == pytest.approx(
+        1.96 * np.sqrt(5 * 40**2 + 10_000), rel=0.02
+    )
+    assert bar.trend is None, "there is no week before"
+    assert bar.change is None
+
+
+def test_a_week_that_was_not_counted_is_a_row_with_its_reason() -> None:
+    slots = year_of(PLAN, [QUIET, SlotState.MISSED, SlotState.FAILED, SlotState.RUNNING])
+    slots[2] = msgspec.structs.replace(slots[2], reason="too few phones joined")
+    slots += year_of(PLAN, [SlotState.PLANNED] * 6)[4:]
+    weeks = series_of(PLAN, slots[::-1], COMPUTED).weeks
+    assert [week.number for week in weeks] == [1, 2, 3, 4], "planned ones have not ended"
+    assert [week.status.value for week in weeks] == ["A", "L", "L", "O"]
+    assert [week.reason for week in weeks] == [
+        "",
+        "did not begin in time",
+        "too few phones joined",
+        "is being counted",
+    ]
+    assert all(week.total is None and not week.places for week in weeks[1:])
+
+
+def test_a_trend_is_told_against_up_to_four_weeks_before() -> None:
+    more = counts((4000, 1500), (4000, 1500), 1000)
+    missed = SlotState.MISSED
+    series = made(QUIET, QUIET, missed, missed, missed, more)
+    assert [week.weeks_before for week in series.weeks] == [0, 1, 0, 0, 0, 1]
+    assert [row.trend for row in series.weeks[1].places] == [Trend.NOT_TOLD] * 2
+    bar, office = series.weeks[-1].places
+    assert (bar.trend, office.trend) == (Trend.UP, Trend.NOT_TOLD)
+    assert bar.change
+    assert bar.change.value == pytest.approx(1 / 3)
+    assert 0 < bar.change.least < 1 / 3 < bar.change.most
+    assert series.weeks[-1].total
+    assert series.weeks[-1].total.trend is Trend.UP
+    fewer = counts((2000, 1500), (2000, 1500), 1000)
+    assert made(QUIET, fewer).weeks[-1].places[0].trend is Trend.DOWN
+    assert made(missed, missed, missed, missed, missed, more).weeks[-1].weeks_before == 0
+
+
+def test_what_is_compared_is_per_phone() -> None:
+    """Half the phones with half the contacts: nothing changed."""
+    half = counts((1500, 750), (1500, 750), 500, phones=2000)
+    rows = made(QUIET, half).weeks[-1].places
+    assert [row.trend for row in rows] == [Trend.NOT_TOLD] * 2
+    assert [row.change and row.change.value for row in rows] == [0.0, 0.0]
+
+
+def test_nothing_is_compared_across_a_new_map() -> None:
+    slots = year_of(PLAN, [QUIET] * 5)
+    other = [msgspec.structs.replace(each, map="cd" * 16) for each in slots[2:]]
+    weeks = series_of(PLAN, slots[:2] + other, COMPUTED).weeks
+    assert [week.status.value for week in weeks] == ["A", "A", "B", "A", "A"]
+    assert [week.weeks_before for week in weeks] == [0, 1, 0, 1, 2]
+    assert [row.trend for row in weeks[2].places] == [None, None]
+
+
+def test_without_a_map_the_entries_of_names_are_noise_and_left_out() -> None:
+    named_by_noise = counts((3000, 1500), (90, -60), 1000)
+    slots = [slot(weekly(PLAN)[0], result=named_by_noise, map="", mapped=None)]
+    (week,) = series_of(PLAN, slots, COMPUTED).weeks
+    assert [row.contacts.value for row in week.places] == [3000, 1500]
+    assert week.total
+    assert week.total.contacts.value == 5500
+    assert week.map_days is None
+    (with_map,) = made(named_by_noise).weeks
+    width = [row.contacts.most - row.contacts.least for row in (*with_map.places, *week.places)]
+    assert width[0] > width[2]
+
+
+def test_late_weeks_and_holidays_are_noted() -> None:
+    slots = [slot(phase, result=QUIET, late=True) for phase in weekly(PLAN)[:2]]
+    monday = date(2027, 1, 11)
+    holidays = [
+        Holiday(day=monday + timedelta(days=each), name=str(each)) for each in (-1, 0, 6, 7)
+    ]
+    weeks = series_of(PLAN, slots, COMPUTED, holidays).weeks
+    assert [week.late for week in weeks] == [True, True]
+    assert [[each.name for each in week.holidays] for week in weeks] == [["-1"], ["0", "6"]]
+
+
+def test_a_share_of_noise_has_no_figure() -> None:
+    (week,) = made(counts((60, -30), (20, 40), 10)).weeks
+    assert week.unknown is not None
+    assert [row.share for row in (*week.places, week.unknown)] == [None] * 3
+    assert all(row.contacts.least == 0 for row in week.places)
+
+
+def test_a_week_in_which_no_phone_came_has_no_figures() -> None:
+    (week,) = made(counts((0, 0), (0, 0), 0, phones=0)).weeks
+    assert (week.status, week.reason) == (ObservationStatus.NOT_COLLECTED, "no phone took part")
