@@ -135,3 +135,50 @@ def test_a_share_of_noise_has_no_figure() -> None:
 def test_a_week_in_which_no_phone_came_has_no_figures() -> None:
     (week,) = made(counts((0, 0), (0, 0), 0, phones=0)).weeks
     assert (week.status, week.reason) == (ObservationStatus.NOT_COLLECTED, "no phone took part")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_quiet_year_has_right_figures_and_few_words(named: bool) -> None:
+    """Eight years of twelve places, with the entries and the noise of real phases.
+
+    Rates are known, as they are drawn from here.
+    """
+    random = np.random.default_rng(58)
+    labels = tuple("abcdefghijkl")
+    of = plan(weeks=52, labels=labels)
+    shares = np.array([0.3, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05, 0.04, 0.03, 0.015, 0.01, 0.005])
+    held: list[bool] = []
+    weeks_with_words = weeks = 0
+    for _ in range(8):
+        slots = []
+        for phase in weekly(of):
+            phones = int(random.integers(3500, 5500))
+            each = 3 * phones * shares
+            rates = np.concatenate([0.4 * each, 0.6 * each * named, [0.2 * 3 * phones]])
+            steps = (100 * 57.0) ** 2 / 2
+            noise = (random.poisson(steps, 25) - random.poisson(steps, 25)) / 100
+            counted = (random.poisson(rates) + noise).tolist()
+            result = msgspec.structs.replace(
+                QUIET,
+                label_names=labels,
+                labelled=tuple(counted[:12]),
+                named=tuple(counted[12:24]),
+                unknown=counted[24],
+                deviation=57.0,
+                phones=phones,
+            )
+            slots.append(slot(phase, result=result, map=MAP if named else ""))
+        for week in series_of(of, slots, COMPUTED).weeks:
+            scale = 3 if named else 1.2
+            for row, share in zip(week.places, shares, strict=True):
+                assert row.share
+                held.append(row.share.least <= share <= row.share.most)
+                held.append(row.per_phone.least <= scale * share <= row.per_phone.most)
+            assert week.total
+            held.append(week.total.per_phone.least <= scale + 0.6 <= week.total.per_phone.most)
+            if week.weeks_before:
+                rows = (*week.places, week.unknown, week.total)
+                weeks += 1
+                weeks_with_words += any(row and row.trend is not Trend.NOT_TOLD for row in rows)
+    assert 0.94 <= np.mean(held) <= 0.96
+    assert 0.01 <= weeks_with_words / weeks <= 0.07

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 
 import msgspec
@@ -177,6 +177,13 @@ class _Counted:
         """Contacts of each place, unknown ones, and all."""
         return (*self.places, self.unknown, together((*self.places, self.unknown)))
 
+    @property
+    def shares(self) -> list[PublishedFigure | None]:
+        """Shares of the same: of places in assigned contacts, of unknown ones in all, and none."""
+        assigned, (*_, total) = together(self.places), self.sums
+        found = [intervals.share(place, assigned, _LEVEL) for place in self.places]
+        return [*found, intervals.share(self.unknown, total, _LEVEL), None]
+
 
 def series_of(
     plan: CampaignPlan,
@@ -278,13 +285,16 @@ def _reason(slot: Slot) -> str:
 def _rows(now: _Counted, before: Sequence[_Counted]) -> list[SeriesRow]:
     """Return the rows of a counted week: of each place, of unknown contacts, and of all."""
     deviations = intervals.level(CONFIDENCE, len(now.sums))
+    phones_before = sum(week.phones for week in before)
     rows = []
-    for number, (own, share) in enumerate(zip(now.sums, _shares(now), strict=True)):
+    for number, (own, share) in enumerate(zip(now.sums, now.shares, strict=True)):
         contacts, change, trend = intervals.count(own, _LEVEL), None, None
         if before:
-            ratio = now.phones / sum(week.phones for week in before)
             compared = intervals.compared(
-                own, together(week.sums[number] for week in before), ratio, deviations
+                own,
+                together(week.sums[number] for week in before),
+                now.phones / phones_before,
+                deviations,
             )
             change, trend = compared.change, _TRENDS[compared.sign]
         rows.append(
@@ -297,12 +307,3 @@ def _rows(now: _Counted, before: Sequence[_Counted]) -> list[SeriesRow]:
             )
         )
     return rows
-
-
-def _shares(now: _Counted) -> Iterator[PublishedFigure | None]:
-    """Yield the shares of a week's rows."""
-    for number, own in enumerate(now.places):
-        others = now.places[:number] + now.places[number + 1 :]
-        yield intervals.share(own, together(others), _LEVEL)
-    yield intervals.share(now.unknown, together(now.places), _LEVEL)
-    yield None
