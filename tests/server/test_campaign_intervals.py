@@ -179,6 +179,21 @@ def test_without_noise_they_are_intervals_of_textbooks() -> None:
     assert (of_count.least - 100) ** 2 == pytest.approx(Z**2 * of_count.least)
 
 
+@pytest.mark.parametrize(
+    ("total", "variance", "clear"),
+    [
+        *((36, 0.0, False), (37, 0.0, True)),
+        *((54, 20.0, True), (60, 35.0, True), (60, 41.0, False)),
+        *((0, 0.0, False), (-100, 0.0, False), (0.5, 0.0, False)),
+    ],
+)
+def test_a_total_is_clear_at_six_deviations_for_intervals_of_three(
+    total: float, variance: float, clear: bool
+) -> None:
+    """D² > 4 z² (v + D): Fieller's g is below a quarter."""
+    assert NoisySum(total, variance).is_clear(3.0) is clear
+
+
 TOTALS = st.floats(-1e4, 1e9)
 VARIANCES = st.floats(0, 1e12)
 SUMS = st.builds(NoisySum, TOTALS, VARIANCES)

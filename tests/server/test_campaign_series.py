@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.slots import COMPUTED, LABELS, MAP, counts, plan, slot, weekly, year_of
 
+from earshot_server.campaigns.campaign import RepeatedDiscovery
 from earshot_server.campaigns.holidays import Holiday
 from earshot_server.campaigns.series import ObservationStatus, Series, Trend, series_of
 from earshot_server.campaigns.slots import SlotState
@@ -63,7 +64,11 @@ def test_a_week_that_was_not_counted_is_a_row_with_its_reason() -> None:
         "too few phones joined",
         "is being counted",
     ]
-    assert all(week.total is None and not week.places for week in weeks[1:])
+    for week in weeks[1:]:
+        empty = (0, "", None, 0, 0.0, 0, (), None, None)
+        assert (week.phones, week.map, week.map_days, week.length, week.deviation) == empty[:5]
+        assert (week.weeks_before, week.places, week.unknown, week.total) == empty[5:]
+        assert week.enrolled == 5000
 
 
 def test_a_trend_is_told_against_up_to_four_weeks_before() -> None:
@@ -123,6 +128,33 @@ def test_late_weeks_and_holidays_are_noted() -> None:
     weeks = series_of(PLAN, slots, COMPUTED, holidays).weeks
     assert [week.late for week in weeks] == [True, True]
     assert [[each.name for each in week.holidays] for week in weeks] == [["-1"], ["0", "6"]]
+
+
+def test_a_week_that_failed_late_was_not_counted_late() -> None:
+    failed = slot(weekly(PLAN)[0], SlotState.FAILED, late=True, reason="nobody answered")
+    assert not series_of(PLAN, [failed], COMPUTED).weeks[0].late
+
+
+def test_discoveries_are_no_weeks() -> None:
+    of = plan(weeks=6, discovery=RepeatedDiscovery(every_weeks=13, retries=0))
+    slots = [slot(phase, SlotState.FAILED, reason="no map") for phase in of.phases]
+    assert len(slots) > 6
+    assert len(series_of(of, slots, COMPUTED).weeks) == 6
+
+
+def test_the_age_of_a_map_needs_both_moments() -> None:
+    (phase, *_) = weekly(PLAN)
+    slots = [slot(phase, result=QUIET, opened=None), slot(phase, result=QUIET, mapped=None)]
+    ages = [series_of(PLAN, [each], COMPUTED).weeks[0].map_days for each in slots]
+    assert ages == [None, None]
+
+
+def test_a_week_without_days_is_an_error() -> None:
+    (phase, *_) = weekly(PLAN)
+    for missing in ({"since": None}, {"until": None}):
+        broken = slot(msgspec.structs.replace(phase, **missing), result=QUIET)
+        with pytest.raises(ValueError, match="slot 1 has no days"):
+            series_of(PLAN, [broken], COMPUTED)
 
 
 def test_a_share_of_noise_has_no_figure() -> None:

@@ -148,6 +148,17 @@ def test_the_package_describes_the_file_by_the_specification(tmp_path: Path) -> 
         )  # fmt: skip
 
 
+def test_what_is_missing_is_none_and_not_empty() -> None:
+    of = plan()
+    missed = series_of(of, year_of(of, [SlotState.MISSED], enrolled=0), COMPUTED)
+    row = rows(missed)[0]
+    given = {name for name, value in row.items() if value is not None}
+    required = {each.name for each in COLUMNS if each.constraints.get("required")}
+    assert given == {*required, "reason"}
+    (counted, *_) = rows(series_of(of, year_of(of, [QUIET]), COMPUTED))
+    assert (counted["reason"], counted["holidays"]) == (None, None)
+
+
 def test_no_figure_stands_without_its_interval() -> None:
     for row in rows(made(QUIET, QUIET, counts((30, -50), (0, 20), 10), SlotState.FAILED)):
         for name in ("contacts", "per_phone", "share", "change", "unknown_share"):

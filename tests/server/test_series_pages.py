@@ -66,9 +66,11 @@ def test_no_place_is_the_largest_where_ranges_overlap() -> None:
         "assigned to a place: a and b. Which of these"
         in shown.headline(of_places(labels, (3000, 2990, 100, 100, 100)))[1]
     )
-    assert shown.headline(of_places(labels, [3000] * 5))[1] == (
-        "No place had clearly more contacts than all others."
-    )
+    three = of_places(labels, (3000, 3000, 3000, 100, 100))
+    assert "assigned to a place: a, b and c. Which of these" in shown.headline(three)[1]
+    four = of_places(labels, (3000, 3000, 3000, 3000, 100))
+    nothing = "No place had clearly more contacts than all others."
+    assert shown.headline(four)[1] == nothing
 
 
 def test_a_fall_and_several_weeks_before_have_their_words() -> None:
@@ -96,6 +98,7 @@ def test_a_table_has_every_week_with_its_notes() -> None:
     assert up.change == "up: +50 % (+43 % to +58 %)"
     opened = shown.table(made(counts((0, 1500), (0, 1500), 9), MORE), 0)[-1]
     assert opened.change == "up", "over nothing there is no percentage"
+    assert shown.table(made(counts((30, -50), (0, 20), 10)), 1)[0].share == "may be noise"
     total = shown.table(made(QUIET))[0]
     assert (total.share, total.per_phone) == ("–", "2.50 (2.43 to 2.57)")
 
@@ -125,6 +128,21 @@ def test_a_chart_tells_its_newest_week_and_draws_the_truth_beside() -> None:
     assert "beside" not in shown.chart(series, 0)
     assert "Contacts per phone by week" in shown.chart(series)
     assert "No week has been counted yet." in shown.chart(made(SlotState.MISSED), 1)
+
+
+@pytest.mark.parametrize(
+    ("largest", "edge"),
+    [(0.011, "2 %"), (0.025, "3 %"), (0.03, "3 %"), (0.04, "5 %"), (0.06, "10 %"), (0.1, "10 %")],
+)
+def test_the_axis_of_a_chart_ends_at_a_round_figure(largest: float, edge: str) -> None:
+    series = of_places(("a", "b"), (0, 5_000_000))
+    drawn = shown.chart(series, 0, [largest]).replace("\xa0", " ")
+    assert f">{edge}</text>" in drawn
+
+
+def test_the_axis_of_a_rate_has_no_unit() -> None:
+    assert ">5</text>" in shown.chart(made(MORE))
+    assert ">1</text>" in shown.chart(made(SlotState.MISSED))
 
 
 def test_the_legend_names_the_truth_only_where_it_is_drawn() -> None:

@@ -16,6 +16,7 @@ from datetime import date, datetime
 
 import msgspec
 
+from earshot_protocol.phases.statistics import Statistics
 from earshot_server.campaigns import intervals
 from earshot_server.campaigns.holidays import Holiday
 from earshot_server.campaigns.intervals import CONFIDENCE, NoisySum, PublishedFigure, together
@@ -83,9 +84,9 @@ class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
         since: First day, in UTC.
         until: Day after the last one.
         status: Status of the week's figures.
+        enrolled: Phones of the cohorts that were enrolled when its phase opened.
         reason: Reason why the week has none; empty if it has.
-        late: Whether its phase opened later than it might have.
-        enrolled: Phones of the cohorts that were enrolled when it opened.
+        late: Whether it was counted later than it might have been.
         phones: Phones that took part, whose counts were added up.
         map: Identifier of the discovery that named unlabelled contacts, in hexadecimal; empty
             without one.
@@ -104,9 +105,9 @@ class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
     since: date
     until: date
     status: ObservationStatus
+    enrolled: int
     reason: str = ""
     late: bool = False
-    enrolled: int = 0
     phones: int = 0
     map: str = ""
     map_days: int | None = None
@@ -153,15 +154,13 @@ class _Counted:
 
     Attributes:
         slot: The slot.
+        result: Its published counts.
         phones: Phones that took part.
         places: Contacts of each place.
         unknown: Unknown contacts.
     """
 
-    def __init__(self, slot: Slot) -> None:
-        result = slot.result
-        if result is None:
-            raise ValueError("a week without a result has no sums")
+    def __init__(self, slot: Slot, result: Statistics) -> None:
         variance = result.deviation**2
         # Without a map, no contact is named, and the entries for names hold nothing but noise.
         if slot.map:
@@ -208,9 +207,9 @@ def series_of(
         key=lambda slot: slot.planned.number,
     )
     counted = {
-        slot.planned.number: _Counted(slot)
+        slot.planned.number: _Counted(slot, slot.result)
         for slot in weeks
-        if slot.state is SlotState.PUBLISHED and slot.result is not None and slot.result.phones
+        if slot.result is not None and slot.result.phones
     }
     public = plan.campaign.public
     return Series(
@@ -234,7 +233,6 @@ def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday])
         since=since,
         until=until,
         status=ObservationStatus.NOT_COLLECTED,
-        late=slot.late,
         enrolled=slot.enrolled,
         holidays=tuple(each for each in holidays if since <= each.day < until),
     )
@@ -255,6 +253,7 @@ def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday])
     return change(
         week,
         status=ObservationStatus.BREAK if broken else ObservationStatus.NORMAL,
+        late=slot.late,
         phones=now.phones,
         map=slot.map,
         map_days=(slot.opened - slot.mapped).days if slot.opened and slot.mapped else None,

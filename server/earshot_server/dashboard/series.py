@@ -133,7 +133,7 @@ def table(series: Series, place: int | None = None) -> list[WeekTexts]:
         WeekTexts(
             days=window(week.since, week.until),
             phones=whole(week.phones) if week.phones else NOTHING,
-            share=_ranged(row.share, _percent) if row else NOTHING,
+            share=_share(row, place) if row else NOTHING,
             per_phone=_ranged(row.per_phone, _rate) if row else NOTHING,
             change=change(row) if row else NOTHING,
             note=note(week),
@@ -159,7 +159,7 @@ def chart(series: Series, place: int | None = None, truth: Sequence[float | None
     largest = max(
         (value for mark in marks for value in (mark.most, mark.beside or 0.0)), default=0.0
     )
-    top = _edge(largest) if place is None else min(1.0, _edge(largest))
+    top = _edge(largest)
     first, last = series.weeks[0], series.weeks[-1]
     name = (
         _("Contacts per phone")
@@ -327,6 +327,13 @@ def _mark(
         broken=week.status is ObservationStatus.BREAK,
         beside=beside,
     )
+
+
+def _share(row: SeriesRow, place: int | None) -> str:
+    """Return a place's share; all contacts have none."""
+    if row.share is None and place is not None:
+        return _("may be noise")
+    return _ranged(row.share, _percent)
 
 
 def _ranged(figure: PublishedFigure | None, text: _Text) -> str:
