@@ -140,6 +140,11 @@ def test_the_axis_of_a_chart_ends_at_a_round_figure(largest: float, edge: str) -
     assert f">{edge}</text>" in drawn
 
 
+def test_the_axis_of_a_small_share_is_its_own() -> None:
+    drawn = shown.chart(of_places(("a", "b"), (100_000, 5_000_000)), 0).replace("\xa0", " ")
+    assert ">2 %</text>" in drawn
+
+
 def test_the_axis_of_a_rate_has_no_unit() -> None:
     assert ">5</text>" in shown.chart(made(MORE))
     assert ">1</text>" in shown.chart(made(SlotState.MISSED))
