@@ -12,6 +12,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.examples import examples
 
 from earshot_server.campaigns import intervals
 from earshot_server.campaigns.intervals import CONFIDENCE, NoisySum, level, together
@@ -63,7 +66,7 @@ def test_intervals_of_counts_and_shares_hold_in_95_of_100_cases(
     entries = random.poisson(rates, (REPETITIONS, 3)) + noise(random, deviation, (REPETITIONS, 3))
     sums = [[NoisySum(total, deviation**2) for total in row] for row in entries.tolist()]
     counts = [intervals.count(row[0], Z) for row in sums]
-    shares = [intervals.share(row[0], together(row[1:]), Z) for row in sums]
+    shares = [intervals.share(row[0], together(row), Z) for row in sums]
     published = [each for each in shares if each is not None]
     assert len(published) == REPETITIONS
     assert 0.93 <= held(counts, rates[0]) <= 0.97
@@ -76,7 +79,7 @@ def test_a_share_has_no_figure_where_its_whole_may_be_noise() -> None:
     random = np.random.default_rng(54)
     entries = skellam(random, 57.0, (REPETITIONS, 24))
     sums = [[NoisySum(total, 57.0**2) for total in row] for row in entries.tolist()]
-    assert all(intervals.share(row[0], together(row[1:]), Z) is None for row in sums)
+    assert all(intervals.share(row[0], together(row), Z) is None for row in sums)
 
 
 def test_shares_that_are_published_hold_wherever_a_third_are() -> None:
@@ -85,7 +88,7 @@ def test_shares_that_are_published_hold_wherever_a_third_are() -> None:
     rates = np.array([180.0, 420.0])
     entries = random.poisson(rates, (REPETITIONS, 2)) + skellam(random, 100.0, (REPETITIONS, 2))
     shares = [
-        intervals.share(NoisySum(part, 1e4), NoisySum(rest, 1e4), Z)
+        intervals.share(NoisySum(part, 1e4), NoisySum(part + rest, 2e4), Z)
         for part, rest in entries.tolist()
     ]
     published = [each for each in shares if each is not None]
@@ -166,7 +169,7 @@ def test_a_place_that_opens_rises_without_a_ratio() -> None:
 
 def test_without_noise_they_are_intervals_of_textbooks() -> None:
     """Wilson's of a share, and the score interval of a Poisson rate."""
-    of_share = intervals.share(NoisySum(30.0, 0.0), NoisySum(70.0, 0.0), Z)
+    of_share = intervals.share(NoisySum(30.0, 0.0), NoisySum(100.0, 0.0), Z)
     assert of_share is not None
     centre, half = (30 + Z**2 / 2) / (100 + Z**2), Z / (100 + Z**2) * math.sqrt(21 + Z**2 / 4)
     assert of_share.least == pytest.approx(centre - half)
@@ -174,3 +177,42 @@ def test_without_noise_they_are_intervals_of_textbooks() -> None:
     of_count = intervals.count(NoisySum(100.0, 0.0), Z)
     assert (of_count.most - 100) ** 2 == pytest.approx(Z**2 * of_count.most)
     assert (of_count.least - 100) ** 2 == pytest.approx(Z**2 * of_count.least)
+
+
+@pytest.mark.parametrize(
+    ("total", "variance", "clear"),
+    [
+        *((36, 0.0, False), (37, 0.0, True)),
+        *((54, 20.0, True), (60, 35.0, True), (60, 41.0, False)),
+        *((0, 0.0, False), (-100, 0.0, False), (0.5, 0.0, False)),
+    ],
+)
+def test_a_total_is_clear_at_six_deviations_for_intervals_of_three(
+    total: float, variance: float, clear: bool
+) -> None:
+    """D² > 4 z² (v + D): Fieller's g is below a quarter."""
+    assert NoisySum(total, variance).is_clear(3.0) is clear
+
+
+TOTALS = st.floats(-1e4, 1e9)
+VARIANCES = st.floats(0, 1e12)
+SUMS = st.builds(NoisySum, TOTALS, VARIANCES)
+
+
+@settings(max_examples=examples(100))
+@given(SUMS, SUMS, st.floats(1e-3, 1e3), st.sampled_from([1.0, Z, 4.5]))
+def test_whatever_the_totals_are_intervals_are_in_order(
+    first: NoisySum, second: NoisySum, ratio: float, deviations: float
+) -> None:
+    counted = intervals.count(first, deviations)
+    assert 0 <= counted.least <= counted.most < math.inf
+    whole = together((first, second))
+    of_share = intervals.share(first, whole, deviations)
+    assert (of_share is None) == (not whole.is_clear(deviations))
+    assert of_share is None or 0 <= of_share.least <= of_share.most <= 1
+    found = intervals.compared(first, second, ratio, deviations)
+    assert (found.change is None) == (not second.is_clear(deviations))
+    if found.change is not None:
+        assert -1 <= found.change.least <= found.change.most < math.inf
+        assert found.sign <= 0 or found.change.most > 0
+        assert found.sign >= 0 or found.change.least < 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from support.slots import COMPUTED, LABELS, MAP, counts, plan, slot, weekly, year_of
 
+from earshot_server.campaigns.campaign import RepeatedDiscovery
 from earshot_server.campaigns.holidays import Holiday
 from earshot_server.campaigns.series import ObservationStatus, Series, Trend, series_of
 from earshot_server.campaigns.slots import SlotState
@@ -63,7 +64,11 @@ def test_a_week_that_was_not_counted_is_a_row_with_its_reason() -> None:
         "too few phones joined",
         "is being counted",
     ]
-    assert all(week.total is None and not week.places for week in weeks[1:])
+    for week in weeks[1:]:
+        empty = (0, "", None, 0, 0.0, 0, (), None, None)
+        assert (week.phones, week.map, week.map_days, week.length, week.deviation) == empty[:5]
+        assert (week.weeks_before, week.places, week.unknown, week.total) == empty[5:]
+        assert week.enrolled == 5000
 
 
 def test_a_trend_is_told_against_up_to_four_weeks_before() -> None:
@@ -125,6 +130,33 @@ def test_late_weeks_and_holidays_are_noted() -> None:
     assert [[each.name for each in week.holidays] for week in weeks] == [["-1"], ["0", "6"]]
 
 
+def test_a_week_that_failed_late_was_not_counted_late() -> None:
+    failed = slot(weekly(PLAN)[0], SlotState.FAILED, late=True, reason="nobody answered")
+    assert not series_of(PLAN, [failed], COMPUTED).weeks[0].late
+
+
+def test_discoveries_are_no_weeks() -> None:
+    of = plan(weeks=6, discovery=RepeatedDiscovery(every_weeks=13, retries=0))
+    slots = [slot(phase, SlotState.FAILED, reason="no map") for phase in of.phases]
+    assert len(slots) > 6
+    assert len(series_of(of, slots, COMPUTED).weeks) == 6
+
+
+def test_the_age_of_a_map_needs_both_moments() -> None:
+    (phase, *_) = weekly(PLAN)
+    slots = [slot(phase, result=QUIET, opened=None), slot(phase, result=QUIET, mapped=None)]
+    ages = [series_of(PLAN, [each], COMPUTED).weeks[0].map_days for each in slots]
+    assert ages == [None, None]
+
+
+def test_a_week_without_days_is_an_error() -> None:
+    (phase, *_) = weekly(PLAN)
+    for missing in ({"since": None}, {"until": None}):
+        broken = slot(msgspec.structs.replace(phase, **missing), result=QUIET)
+        with pytest.raises(ValueError, match="slot 1 has no days"):
+            series_of(PLAN, [broken], COMPUTED)
+
+
 def test_a_share_of_noise_has_no_figure() -> None:
     (week,) = made(counts((60, -30), (20, 40), 10)).weeks
     assert week.unknown is not None
@@ -135,3 +167,50 @@ def test_a_share_of_noise_has_no_figure() -> None:
 def test_a_week_in_which_no_phone_came_has_no_figures() -> None:
     (week,) = made(counts((0, 0), (0, 0), 0, phones=0)).weeks
     assert (week.status, week.reason) == (ObservationStatus.NOT_COLLECTED, "no phone took part")
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_quiet_year_has_right_figures_and_few_words(named: bool) -> None:
+    """Eight years of twelve places, with the entries and the noise of real phases.
+
+    Rates are known, as they are drawn from here.
+    """
+    random = np.random.default_rng(58)
+    labels = tuple("abcdefghijkl")
+    of = plan(weeks=52, labels=labels)
+    shares = np.array([0.3, 0.2, 0.1, 0.1, 0.1, 0.05, 0.05, 0.04, 0.03, 0.015, 0.01, 0.005])
+    held: list[bool] = []
+    weeks_with_words = weeks = 0
+    for _ in range(8):
+        slots = []
+        for phase in weekly(of):
+            phones = int(random.integers(3500, 5500))
+            each = 3 * phones * shares
+            rates = np.concatenate([0.4 * each, 0.6 * each * named, [0.2 * 3 * phones]])
+            steps = (100 * 57.0) ** 2 / 2
+            noise = (random.poisson(steps, 25) - random.poisson(steps, 25)) / 100
+            counted = (random.poisson(rates) + noise).tolist()
+            result = msgspec.structs.replace(
+                QUIET,
+                label_names=labels,
+                labelled=tuple(counted[:12]),
+                named=tuple(counted[12:24]),
+                unknown=counted[24],
+                deviation=57.0,
+                phones=phones,
+            )
+            slots.append(slot(phase, result=result, map=MAP if named else ""))
+        for week in series_of(of, slots, COMPUTED).weeks:
+            scale = 3 if named else 1.2
+            for row, share in zip(week.places, shares, strict=True):
+                assert row.share
+                held.append(row.share.least <= share <= row.share.most)
+                held.append(row.per_phone.least <= scale * share <= row.per_phone.most)
+            assert week.total
+            held.append(week.total.per_phone.least <= scale + 0.6 <= week.total.per_phone.most)
+            if week.weeks_before:
+                rows = (*week.places, week.unknown, week.total)
+                weeks += 1
+                weeks_with_words += any(row and row.trend is not Trend.NOT_TOLD for row in rows)
+    assert 0.94 <= np.mean(held) <= 0.96
+    assert 0.01 <= weeks_with_words / weeks <= 0.07

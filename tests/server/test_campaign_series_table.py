@@ -19,7 +19,7 @@ from support.slots import COMPUTED, MAP, counts, plan, year_of
 from earshot_server.campaigns.campaign import Publication
 from earshot_server.campaigns.holidays import Holiday
 from earshot_server.campaigns.series import Series, series_of
-from earshot_server.campaigns.series_table import rows, to_csv, to_frame, write_series
+from earshot_server.campaigns.series_table import COLUMNS, rows, to_csv, to_frame, write_series
 from earshot_server.campaigns.slots import SlotState
 
 PUBLIC = Publication(authority="Gesundheitsamt Nord", results="https://health.example/contacts")
@@ -148,6 +148,17 @@ def test_the_package_describes_the_file_by_the_specification(tmp_path: Path) -> 
         )  # fmt: skip
 
 
+def test_what_is_missing_is_none_and_not_empty() -> None:
+    of = plan()
+    missed = series_of(of, year_of(of, [SlotState.MISSED], enrolled=0), COMPUTED)
+    row = rows(missed)[0]
+    given = {name for name, value in row.items() if value is not None}
+    required = {each.name for each in COLUMNS if each.constraints.get("required")}
+    assert given == {*required, "reason"}
+    (counted, *_) = rows(series_of(of, year_of(of, [QUIET]), COMPUTED))
+    assert (counted["reason"], counted["holidays"]) == (None, None)
+
+
 def test_no_figure_stands_without_its_interval() -> None:
     for row in rows(made(QUIET, QUIET, counts((30, -50), (0, 20), 10), SlotState.FAILED)):
         for name in ("contacts", "per_phone", "share", "change", "unknown_share"):
@@ -179,6 +190,14 @@ def test_no_label_is_a_formula(label: str) -> None:
 def test_a_place_is_not_confused_with_unknown_contacts() -> None:
     of = [row for row in rows(made(QUIET, labels=("unknown", "all"))) if row["place"] == "unknown"]
     assert [(row["kind"], row["contacts"]) for row in of] == [("place", 6000), ("unknown", 1000)]
+
+
+def test_the_guide_names_every_column() -> None:
+    guide = (Path(__file__).parents[2] / "docs/campaigns.md").read_text("utf-8")
+    section = guide.split("## Read the series")[1].split("\n## ")[0]
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)))
+    ends = re.compile("_least$|_most$")
+    assert {ends.sub("", column.name) for column in COLUMNS} == set(named)
 
 
 def test_a_campaign_without_an_authority_names_none(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from support.examples import examples
 
 from earshot_server.dashboard import charts
-from earshot_server.dashboard.charts import Place
+from earshot_server.dashboard.charts import ChartTexts, Place, WeekMark
 from earshot_server.dashboard.histograms import CountInterval
 
 HOSTILE = "</text><script>alert(1)</script>\"'&"
@@ -230,3 +230,63 @@ def test_map_escapes_and_shortens_names() -> None:
     assert len(text.text or "") <= 24
     assert "\u202e" not in drawn
     assert "\x00" not in drawn
+
+
+TEXTS = ChartTexts("Share", "By week", "50 %", "4 Jan 2027", "7 Feb 2027", "new map")
+GOOD = WeekMark("a week", 0.25, 0.2, 0.3)
+
+
+def test_weeks_have_marks_with_intervals_and_missing_ones_are_gaps() -> None:
+    late = GOOD._replace(late=True, value=0.5, least=0.4, most=0.9)
+    missing = WeekMark("did not begin", None)
+    drawn = charts.of_weeks([GOOD, GOOD, missing, late], 0.5, TEXTS)
+    intervals = of_class(drawn, "interval")
+    assert len(of_class(drawn, "week")) == 2
+    assert len(of_class(drawn, "late")) == len(of_class(drawn, "gap")) == 1
+    assert len(of_class(drawn, "course")) == 1, "no line over a gap"
+    bottom, top = (float(line.get("y1", "")) for line in of_class(drawn, "axis")[::-2])
+    middle = (bottom + top) / 2
+    assert float(of_class(drawn, "week")[0].get("cy", "")) == pytest.approx(middle)
+    assert float(intervals[0].get("y1", "")) == pytest.approx(
+        bottom - 0.4 * (bottom - top), abs=0.1
+    )
+    assert float(intervals[0].get("y2", "")) == pytest.approx(
+        bottom - 0.6 * (bottom - top), abs=0.1
+    )
+    assert float(intervals[2].get("y2", "")) == top, "cut off at the upper edge"
+    gap = of_class(drawn, "gap")[0]
+    places = [share(mark, "cx") for mark in of_class(drawn, "week")]
+    pitch = places[1] - places[0]
+    assert share(gap, "x") == pytest.approx(places[1] + pitch / 2, abs=0.02)
+    assert share(gap, "width") == pytest.approx(pitch, abs=0.02)
+    assert share(of_class(drawn, "late")[0], "x") == pytest.approx(places[1] + 2 * pitch, abs=0.03)
+
+
+def test_a_break_is_a_line_between_weeks_that_no_course_crosses() -> None:
+    drawn = charts.of_weeks([GOOD, GOOD, GOOD._replace(broken=True), GOOD], 0.5, TEXTS)
+    (line,) = of_class(drawn, "break")
+    marks = [share(mark, "cx") for mark in of_class(drawn, "week")]
+    assert share(line, "x1") == pytest.approx((marks[1] + marks[2]) / 2, abs=0.02)
+    courses = [(share(each, "x1"), share(each, "x2")) for each in of_class(drawn, "course")]
+    assert courses == [(marks[0], marks[1]), (marks[2], marks[3])]
+    assert "new map" in drawn
+
+
+def test_what_is_beside_the_series_is_another_line_through_gaps() -> None:
+    weeks = [GOOD._replace(beside=0.2), WeekMark("gap", None, beside=0.3), GOOD]
+    drawn = charts.of_weeks(weeks, 0.5, TEXTS)
+    assert len(of_class(drawn, "beside")) == 1
+    assert of_class(drawn, "beside")[0].get("stroke-dasharray")
+
+
+def test_a_chart_of_weeks_names_itself_and_needs_no_style_sheet() -> None:
+    texts = ChartTexts(*[HOSTILE] * 6)
+    drawn = charts.of_weeks([GOOD._replace(told=HOSTILE, broken=True)], 0.5, texts)
+    whole = parsed(drawn)
+    assert (whole.get("role"), whole.get("width")) == ("img", "100%")
+    assert [each.tag for each in whole[:2]] == ["title", "desc"]
+    assert whole[0].text == HOSTILE
+    assert not any(each.get("style") for each in whole.iter()), "policies forbid inline styles"
+    for each in whole.iter():
+        if each.tag in ("line", "circle", "rect", "text"):
+            assert each.get("fill") or each.get("stroke")

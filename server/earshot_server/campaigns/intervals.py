@@ -92,19 +92,18 @@ def count(of: NoisySum, deviations: float) -> PublishedFigure:
     )
 
 
-def share(part: NoisySum, rest: NoisySum, deviations: float) -> PublishedFigure | None:
+def share(part: NoisySum, whole: NoisySum, deviations: float) -> PublishedFigure | None:
     """Return the share of a part in the whole with its interval; None if the whole is not clear.
 
-    With s the share, T the part and R the rest, (1 − s) T − s R has mean 0 and variance (1 − s)² v
-    + s² w + s (1 − s) M, M the contacts of the whole, for which T + R stands. The interval is all s
-    from 0 to 1 for which it is within z standard deviations.
+    With s the share, T the part and D the whole, T − s D has mean 0 and variance (1 − s)² v + s² (w
+    − v) + s (1 − s) M, M the contacts of the whole, for which D stands. The interval is all s from
+    0 to 1 for which it is within z standard deviations.
 
     Args:
         part: The part T, and the variance v of its noise.
-        rest: The rest R of the whole, and the variance w of its noise.
+        whole: The whole D, and the variance w of its noise, that of the part included.
         deviations: Standard deviations z that the interval reaches.
     """
-    whole = together((part, rest))
     if not whole.is_clear(deviations):
         return None
     square = deviations**2

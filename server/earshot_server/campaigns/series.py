@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 
 import msgspec
 
+from earshot_protocol.phases.statistics import Statistics
 from earshot_server.campaigns import intervals
 from earshot_server.campaigns.holidays import Holiday
 from earshot_server.campaigns.intervals import CONFIDENCE, NoisySum, PublishedFigure, together
@@ -83,9 +84,9 @@ class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
         since: First day, in UTC.
         until: Day after the last one.
         status: Status of the week's figures.
+        enrolled: Phones of the cohorts that were enrolled when its phase opened.
         reason: Reason why the week has none; empty if it has.
-        late: Whether its phase opened later than it might have.
-        enrolled: Phones of the cohorts that were enrolled when it opened.
+        late: Whether it was counted later than it might have been.
         phones: Phones that took part, whose counts were added up.
         map: Identifier of the discovery that named unlabelled contacts, in hexadecimal; empty
             without one.
@@ -104,9 +105,9 @@ class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
     since: date
     until: date
     status: ObservationStatus
+    enrolled: int
     reason: str = ""
     late: bool = False
-    enrolled: int = 0
     phones: int = 0
     map: str = ""
     map_days: int | None = None
@@ -153,15 +154,13 @@ class _Counted:
 
     Attributes:
         slot: The slot.
+        result: Its published counts.
         phones: Phones that took part.
         places: Contacts of each place.
         unknown: Unknown contacts.
     """
 
-    def __init__(self, slot: Slot) -> None:
-        result = slot.result
-        if result is None:
-            raise ValueError("a week without a result has no sums")
+    def __init__(self, slot: Slot, result: Statistics) -> None:
         variance = result.deviation**2
         # Without a map, no contact is named, and the entries for names hold nothing but noise.
         if slot.map:
@@ -176,6 +175,13 @@ class _Counted:
     def sums(self) -> tuple[NoisySum, ...]:
         """Contacts of each place, unknown ones, and all."""
         return (*self.places, self.unknown, together((*self.places, self.unknown)))
+
+    @property
+    def shares(self) -> list[PublishedFigure | None]:
+        """Shares of the same: of places in assigned contacts, of unknown ones in all, and none."""
+        assigned, (*_, total) = together(self.places), self.sums
+        found = [intervals.share(place, assigned, _LEVEL) for place in self.places]
+        return [*found, intervals.share(self.unknown, total, _LEVEL), None]
 
 
 def series_of(
@@ -201,9 +207,9 @@ def series_of(
         key=lambda slot: slot.planned.number,
     )
     counted = {
-        slot.planned.number: _Counted(slot)
+        slot.planned.number: _Counted(slot, slot.result)
         for slot in weeks
-        if slot.state is SlotState.PUBLISHED and slot.result is not None and slot.result.phones
+        if slot.result is not None and slot.result.phones
     }
     public = plan.campaign.public
     return Series(
@@ -227,7 +233,6 @@ def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday])
         since=since,
         until=until,
         status=ObservationStatus.NOT_COLLECTED,
-        late=slot.late,
         enrolled=slot.enrolled,
         holidays=tuple(each for each in holidays if since <= each.day < until),
     )
@@ -248,6 +253,7 @@ def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday])
     return change(
         week,
         status=ObservationStatus.BREAK if broken else ObservationStatus.NORMAL,
+        late=slot.late,
         phones=now.phones,
         map=slot.map,
         map_days=(slot.opened - slot.mapped).days if slot.opened and slot.mapped else None,
@@ -278,13 +284,16 @@ def _reason(slot: Slot) -> str:
 def _rows(now: _Counted, before: Sequence[_Counted]) -> list[SeriesRow]:
     """Return the rows of a counted week: of each place, of unknown contacts, and of all."""
     deviations = intervals.level(CONFIDENCE, len(now.sums))
+    phones_before = sum(week.phones for week in before)
     rows = []
-    for number, (own, share) in enumerate(zip(now.sums, _shares(now), strict=True)):
+    for number, (own, share) in enumerate(zip(now.sums, now.shares, strict=True)):
         contacts, change, trend = intervals.count(own, _LEVEL), None, None
         if before:
-            ratio = now.phones / sum(week.phones for week in before)
             compared = intervals.compared(
-                own, together(week.sums[number] for week in before), ratio, deviations
+                own,
+                together(week.sums[number] for week in before),
+                now.phones / phones_before,
+                deviations,
             )
             change, trend = compared.change, _TRENDS[compared.sign]
         rows.append(
@@ -297,12 +306,3 @@ def _rows(now: _Counted, before: Sequence[_Counted]) -> list[SeriesRow]:
             )
         )
     return rows
-
-
-def _shares(now: _Counted) -> Iterator[PublishedFigure | None]:
-    """Yield the shares of a week's rows."""
-    for number, own in enumerate(now.places):
-        others = now.places[:number] + now.places[number + 1 :]
-        yield intervals.share(own, together(others), _LEVEL)
-    yield intervals.share(now.unknown, together(now.places), _LEVEL)
-    yield None

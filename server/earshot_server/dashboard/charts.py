@@ -1,7 +1,8 @@
 """Charts as inline SVG; widths are percentages of the page's, colours are in the style sheet.
 
 Each chart repeats a text or table beside it, so it is hidden from screen readers unless it has its
-own label.
+own label. The chart of a campaign's weeks is also on pages of simulations, which have another style
+sheet: it has colours of its own, and the page's colour of text.
 """
 
 from __future__ import annotations
@@ -30,6 +31,56 @@ _LONGEST_NAME = 24
 _ROUNDS = 200
 _SPARSE = 20
 """Largest number of marks with which numbers are enlarged on a small screen."""
+
+
+_WEEKS_HEIGHT, _ABOVE, _BELOW = 132, 18, 22
+"""Height of a chart of weeks in pixels, and of its parts for texts above and below."""
+_LEFT, _RIGHT = 11.0, 98.0
+"""Ends of its axis, as percentages of the width."""
+_MARK, _BESIDE = "#2f7fd1", "#c2571a"
+"""Its colours, of which the contrast to light and to dark pages is above 3.5."""
+
+
+class WeekMark(NamedTuple):
+    """One week of a campaign in a chart.
+
+    Attributes:
+        told: What the week's mark says.
+        value: The figure; None leaves a gap.
+        least: Lower end of its interval.
+        most: Upper end.
+        late: Whether the week was counted late.
+        broken: Whether it does not compare with those before.
+        beside: A figure to compare with, such as the true one; None for none.
+    """
+
+    told: str
+    value: float | None
+    least: float = 0.0
+    most: float = 0.0
+    late: bool = False
+    broken: bool = False
+    beside: float | None = None
+
+
+class ChartTexts(NamedTuple):
+    """Texts of a chart of weeks.
+
+    Attributes:
+        title: Title, for screen readers.
+        description: What the chart shows, for screen readers.
+        top: Figure at the upper edge.
+        first: Day at the left end.
+        last: Day at the right end.
+        broken: Text at weeks that do not compare with those before.
+    """
+
+    title: str
+    description: str
+    top: str
+    first: str
+    last: str
+    broken: str
 
 
 class Place(NamedTuple):
@@ -133,6 +184,148 @@ def over_time(
         marks.append(_element("circle", class_=shape, cx=x, cy=y, r=3.5))
         last[kind] = x, y
     return _hidden("course-chart", _HEIGHT, *drawn, *marks)
+
+
+def of_weeks(weeks: Sequence[WeekMark], top: float, texts: ChartTexts) -> Markup:
+    """Draw a mark with its interval for each week of a campaign, and lines between neighbours.
+
+    Weeks without a figure are grey gaps, late ones have square marks, and a dashed line is before a
+    week that does not compare with those before.
+
+    Args:
+        weeks: All weeks, oldest first, one after another; at least one.
+        top: Figure at the upper edge, positive.
+        texts: Texts of the chart.
+    """
+    pitch = (_RIGHT - _LEFT) / len(weeks)
+    radius = 3.5 if len(weeks) <= _SPARSE else 2.2
+    behind: list[Markup] = []
+    marks: list[Markup] = []
+    for number, week in enumerate(weeks):
+        x = _LEFT + (number + 0.5) * pitch
+        before = weeks[number - 1] if number else None
+        if week.broken:
+            behind += _broken(x - pitch / 2, texts.broken)
+        if before and not (before.beside is None or week.beside is None):
+            behind.append(_piece(x - pitch, before.beside, x, week.beside, top, beside=True))
+        if week.value is None:
+            gap = {"x": _share(x - pitch / 2), "y": _ABOVE, "width": _share(pitch)}
+            gap["height"] = _WEEKS_HEIGHT - _ABOVE - _BELOW
+            marks.append(
+                _grouped(week, _element("rect", class_="gap", **gap, **_shade("fill", 0.12)))
+            )
+            continue
+        if before and before.value is not None and not week.broken:
+            behind.append(_piece(x - pitch, before.value, x, week.value, top))
+        marks.append(_grouped(week, *_with_interval(week, x, top, radius)))
+    drawn = [*_frame(texts), *behind, *marks]
+    return Markup(
+        '<svg class="weeks-chart" width="100%" height="{}" role="img" font-size="12"'
+        "><title>{}</title><desc>{}</desc>{}</svg>"
+    ).format(
+        _WEEKS_HEIGHT,
+        printable(texts.title),
+        printable(texts.description),
+        Markup("").join(drawn),
+    )
+
+
+def _frame(texts: ChartTexts) -> list[Markup]:
+    """Draw the axes of a chart of weeks, with their texts."""
+    bottom = _WEEKS_HEIGHT - _BELOW
+    lines = [
+        _element(
+            "line",
+            class_="axis",
+            x1=_share(_LEFT),
+            x2=_share(_RIGHT),
+            y1=y,
+            y2=y,
+            **_shade("stroke", strength),
+        )
+        for y, strength in ((_ABOVE, 0.2), ((_ABOVE + bottom) / 2, 0.2), (bottom, 0.6))
+    ]
+    return [
+        *lines,
+        _label(_LEFT - 1, _ABOVE + 4, "end", texts.top),
+        _label(_LEFT - 1, bottom + 4, "end", "0"),
+        _label(_LEFT, _WEEKS_HEIGHT - 4, "start", texts.first),
+        _label(_RIGHT, _WEEKS_HEIGHT - 4, "end", texts.last),
+    ]
+
+
+def _broken(x: float, text: str) -> list[Markup]:
+    """Draw a dashed line between two weeks, with a text beside its upper end."""
+    line = _element(
+        "line",
+        class_="break",
+        x1=_share(x),
+        x2=_share(x),
+        y1=2,
+        y2=_WEEKS_HEIGHT - _BELOW,
+        stroke_dasharray="3 3",
+        **_shade("stroke", 0.7),
+    )
+    at_right = x > (_LEFT + _RIGHT) / 2
+    return [line, _label(x + (-1 if at_right else 1), 11, "end" if at_right else "start", text)]
+
+
+def _piece(
+    x: float, value: float, next_x: float, next_value: float, top: float, beside: bool = False
+) -> Markup:
+    """Draw a line between the figures of neighbouring weeks."""
+    return _element(
+        "line",
+        class_="beside" if beside else "course",
+        x1=_share(x),
+        y1=_number(_level(value, top)),
+        x2=_share(next_x),
+        y2=_number(_level(next_value, top)),
+        stroke=_BESIDE if beside else _MARK,
+        stroke_width=2 if beside else 1,
+        **({"stroke_dasharray": "5 3"} if beside else {}),
+    )
+
+
+def _with_interval(week: WeekMark, x: float, top: float, radius: float) -> list[Markup]:
+    """Draw a week's interval and its mark."""
+    y = _number(_level(week.value or 0.0, top))
+    interval = _element(
+        "line",
+        class_="interval",
+        x1=_share(x),
+        x2=_share(x),
+        y1=_number(_level(week.least, top)),
+        y2=_number(_level(week.most, top)),
+        **_shade("stroke", 0.6),
+    )
+    if week.late:
+        move, side = f"translate({-radius} {-radius})", 2 * radius
+        place = {"x": _share(x), "y": y, "width": side, "height": side, "transform": move}
+        return [interval, _element("rect", class_="late", fill=_MARK, **place)]
+    return [interval, _element("circle", class_="week", fill=_MARK, cx=_share(x), cy=y, r=radius)]
+
+
+def _grouped(week: WeekMark, *drawn: Markup) -> Markup:
+    """Group what is drawn of a week with its text, which browsers show at the pointer."""
+    return Markup("<g><title>{}</title>{}</g>").format(printable(week.told), Markup("").join(drawn))
+
+
+def _label(x: float, y: float, anchor: str, text: str) -> Markup:
+    return Markup('<text x="{}" y="{}" text-anchor="{}" fill="currentColor">{}</text>').format(
+        _share(x), _number(y), anchor, printable(text)
+    )
+
+
+def _shade(of: str, strength: float) -> dict[str, object]:
+    """Return the page's colour of text at a strength between 0 and 1, for `fill` or `stroke`."""
+    return {of: "currentColor", f"{of}_opacity": strength}
+
+
+def _level(value: float, top: float) -> float:
+    """Return the pixels from the upper edge in a chart of weeks."""
+    share = min(1.0, max(0.0, value / top))
+    return _ABOVE + (_WEEKS_HEIGHT - _ABOVE - _BELOW) * (1 - share)
 
 
 def _along(times: Sequence[float]) -> list[float]:
@@ -330,7 +523,7 @@ def _hidden(kind: str, height: int, *content: Markup) -> Markup:
 
 def _element(tag: str, **attributes: object) -> Markup:
     written = Markup(" ").join(
-        Markup('{}="{}"').format(name.rstrip("_"), escape(value))
+        Markup('{}="{}"').format(name.rstrip("_").replace("_", "-"), escape(value))
         for name, value in attributes.items()
     )
     return Markup("<{} {}/>").format(tag, written)
