@@ -21,13 +21,14 @@ from werkzeug.test import TestResponse
 
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api import forms
 from earshot_server.dashboard import languages, prospects, rendering, sentences, wording
 from earshot_server.dashboard.language_choice import COOKIE
 from earshot_server.dashboard.languages import ENGLISH, LANGUAGES
 from earshot_server.dashboard.verdict import verdict
 from earshot_server.phases.forecast import forecast
-from earshot_server.records import PhaseRecord
+from earshot_server.records import PhaseRecord, StepRecord, Trouble
 
 GERMAN = {"Accept-Language": "de-DE,de;q=0.9,en;q=0.8"}
 SKIP = {"en": "Skip to the content", "de": "Zum Inhalt springen"}
@@ -223,6 +224,30 @@ def test_a_phase_s_page_says_in_german_what_modules_say(
     assert [each for each in words if each not in text] == []
 
 
+@pytest.mark.parametrize("page", ["", "/wall"])
+def test_the_name_of_an_error_is_said_to_be_english(page: str) -> None:
+    total = StepRecord(4, "histogram: total", 1, 0, made.NOW, None)
+    record = msgspec.structs.replace(
+        made.running(),
+        parameters=msgspec.structs.replace(made.COUNTING, summation=SummationName.TWO_OPERATORS),
+        steps=(total,),
+        helper=Trouble(3, "unreachable", made.NOW + 600),
+        trouble=Trouble(2, "DatabaseError", made.NOW + 60),
+    )
+    text = get(f"/phases/{record.phase.hex()}{page}", record, **GERMAN).text
+    assert 'ohne Erfolg gefragt (<span lang="en">unreachable</span>)' in text
+    assert 'nicht fortsetzen (<span lang="en">DatabaseError</span>)' in text
+
+
+def test_no_verb_agrees_with_a_number_of_phones() -> None:
+    """The English texts are chosen by the number of all phones, not of those that answered."""
+    for record in (made.running(answered=1), made.gathering()):
+        text = get(f"/phases/{record.phase.hex()}", record, **GERMAN).text
+        assert re.search(
+            r"(Geantwortet|Beigetreten): <strong>\d+</strong> von \d+ Telefonen;", text
+        )
+
+
 def test_totals_and_changes_are_german() -> None:
     records = made.some_months()
     assert "Lernphasen" in get("/", *records, **GERMAN).text
@@ -241,9 +266,14 @@ def test_totals_and_changes_are_german() -> None:
         ("1.000,5", None, None),
         ("1.25", 1.25, 1.25),
         ("0.125", 0.125, 0.125),
+        (".5", 0.5, 0.5),
+        ("1e1", None, None),
+        ("1_0", None, None),
+        ("１０", None, None),  # full width
+        ("1,5.2", None, None),
     ],
 )
-def test_a_form_takes_no_thousand_for_one(
+def test_a_form_takes_plain_numbers_and_no_thousand_for_one(
     typed: str, english: float | None, german: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for language, days in (("en", english), ("de", german)):

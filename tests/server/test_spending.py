@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -17,14 +19,16 @@ from support.dashboard_records import (
 )
 from support.played_phase import PARAMETERS, PHONES, play
 
-from earshot_protocol.api import PRIVACY
+from earshot_protocol.api import JSON, MESSAGEPACK, PRIVACY, decode_body, encode_body
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.privacy.accounting import TOLD_DELTA, composed_cost, epsilon_at
 from earshot_protocol.privacy.events import Approximate, SkellamSum
 from earshot_protocol.privacy.local_mechanisms import COUNTED_RECORDINGS
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
-from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO
-from earshot_server.api.views import PrivacySpent
+from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO, Composed
+from earshot_server.api.views import PrivacySpent, Spent
+from earshot_server.commands.options import OperatorConnection
+from earshot_server.commands.phase import watching
 from earshot_server.dashboard.spending import OF_NAMED_RECORDINGS, of_all, of_phase
 from earshot_server.phases.spending import expenses_of, released, spending
 from earshot_server.records import PUBLISHED, PhaseRecord
@@ -171,3 +175,17 @@ def test_the_api_tells_it(database: Database, tmp_path: Path) -> None:
     view = body_of(server.read(PRIVACY), PrivacySpent)
     assert [(each.phase, each.status) for each in view.phases] == [(phase.hex(), "gathering")]
     assert view.cohorts == {}
+
+
+@pytest.mark.parametrize("media_type", [JSON, MESSAGEPACK])
+def test_the_operator_reads_that_no_bound_holds(
+    media_type: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs = {Unit.PHONE: Composed(math.inf, 1e-6, AS_PHONES_DO)}
+    told = PrivacySpent(phases=(), total=Spent.each(costs), cohorts={})
+    read = decode_body(encode_body(told, media_type), media_type, PrivacySpent)
+    assert read == told
+    client = SimpleNamespace(phases=tuple, privacy=lambda: read)
+    monkeypatch.setattr(OperatorConnection, "operator", lambda self: client)
+    watching.list_phases()
+    assert "has spent ε = ∞, δ = 10⁻⁶ per phone" in capsys.readouterr().out

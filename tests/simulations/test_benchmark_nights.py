@@ -37,6 +37,7 @@ def rows() -> list[dict[str, Any]]:
     return benchmark([0.5, 0.6, 0.7, 0.8, 0.9])
 
 
+@pytest.mark.slow
 def test_three_sums_take_36_nights_in_four_steps_each_and_6_in_one() -> None:
     bell, two = (row for row in rows() if row["present"] == 0.7)
     assert (bell["summation"], bell["steps"], bell["nights"]) == (BELL, 4, 3 * 4 * 3)

@@ -322,8 +322,15 @@ def test_no_option_takes_another_route_unasked(
     assert f"{words[0]}: not for --discovery secure-sum, but for --discovery local" in err
 
 
-@pytest.mark.parametrize("words", [("--epsilon", "inf"), ("--budget", "none")])
-@pytest.mark.parametrize("route", [(), ("--discovery", "local")])
+@pytest.mark.parametrize(
+    ("route", "words"),
+    [
+        ((), ("--epsilon", "inf")),
+        (("--discovery", "local"), ("--budget", "none")),
+        pytest.param((), ("--budget", "none"), marks=pytest.mark.slow),
+        pytest.param(("--discovery", "local"), ("--epsilon", "inf"), marks=pytest.mark.slow),
+    ],
+)
 def test_a_phase_without_noise_says_everywhere_that_nothing_is_protected(
     route: tuple[str, ...],
     words: tuple[str, str],

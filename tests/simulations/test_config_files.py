@@ -193,6 +193,7 @@ def test_paths_in_a_file_are_relative_to_it(
     assert [arm.labels["data"] for arm in plan.arms] == ["sound", "soundscapes"]
 
 
+@pytest.mark.slow
 def test_a_run_is_repeated_from_another_folder_and_with_sound_that_moved(
     project: Path, monkeypatch: pytest.MonkeyPatch, earshot: Earshot
 ) -> None:

@@ -408,6 +408,7 @@ def test_a_pool_is_of_synthesized_seconds(wrong: dict[str, object], said: str) -
         replace(SMALL, **wrong).check()  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_sweep_hears_each_crowd_once(tmp_path: Path, embedded: list[int]) -> None:
     points = [
         {"discovery": Discovery.LOCAL},

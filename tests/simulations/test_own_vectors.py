@@ -367,3 +367,28 @@ def test_options_that_the_file_replaces_are_refused(
     assert (code, out) == (2, "")
     assert says in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "says"),
+    [
+        ("scenes = 10", (), "scenes: not beside data="),
+        ("phones = 500", (), "which has 40 phones, of which 30 take part: 10 are held out"),
+        ("heterogeneity = {mislabelled = 0.0}", (), "heterogeneity: not beside data="),
+        ("", ("--scenes", "10"), "scenes: not beside data="),
+    ],
+)
+def test_a_file_of_settings_and_options_beside_it_are_refused_like_options(
+    line: str,
+    words: tuple[str, ...],
+    says: str,
+    file: Path,
+    tmp_path: Path,
+    earshot: Callable[..., tuple[int, str, str]],
+) -> None:
+    settings = tmp_path / "run.toml"
+    settings.write_text(f"[settings]\ndata = '{file}'\npolicy = 'anything'\n{line}\n")
+    code, out, error = earshot("simulate", "--config", settings, *words)
+    assert (code, out) == (2, "")
+    assert says in error
+    assert error.count("\n") == 1

@@ -178,6 +178,7 @@ def test_the_table_says_where_no_cost_has_noise_of_its_own(
     assert weighed == ("--weights" in more)
 
 
+@pytest.mark.slow
 def test_teachers_are_called_teachers(
     votes: Path,
     tmp_path: Path,

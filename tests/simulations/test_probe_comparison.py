@@ -204,6 +204,7 @@ def test_what_has_no_label_is_said_to_be_missing(dataset: Dataset) -> None:
     assert "Kinds of sound" not in list(measure_lines(["a"], [found]))
 
 
+@pytest.mark.slow
 def test_a_probe_works_on_one_thread(dataset: Dataset) -> None:
     threads: list[int] = []
 

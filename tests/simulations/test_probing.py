@@ -306,6 +306,7 @@ def test_mistakes_on_the_command_line_are_named(folder: Path, tmp_path: Path) ->
     assert "cannot be read" in absent.stderr
 
 
+@pytest.mark.slow
 def test_cost_is_of_a_process_of_its_own() -> None:
     shipped = encoder_path()
     spent = cost.cost(shipped)

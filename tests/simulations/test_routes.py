@@ -351,6 +351,7 @@ def test_the_summary_has_a_column_for_each_route_with_its_costs(
     assert rows["global centroids"][1] == rows["cells"][0] == "–"
 
 
+@pytest.mark.slow
 def test_the_page_has_a_command_that_repeats_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earshot: Earshot
 ) -> None:

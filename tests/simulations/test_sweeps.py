@@ -211,7 +211,7 @@ def test_the_interval_of_a_share_holds_the_true_mean(
 ) -> None:
     """Shares by a beta distribution, whose mean is known; a bootstrap of three covers 0.7."""
     random = np.random.default_rng([seeds, *(round(10 * each) for each in shape)])
-    mean, runs = shape[0] / sum(shape), 3000
+    mean, runs = shape[0] / sum(shape), 1000
     held = 0
     for values in random.beta(*shape, (runs, seeds)):
         least, most = estimate(values.tolist(), SHARE).ends or (0.0, 0.0)

@@ -157,6 +157,7 @@ def test_too_many_phones_for_the_mixtures_are_refused() -> None:
         phones.crowd(Material(), 6)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_command_leaves_files_and_goes_on(plan: PhonesPlan, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sizes = ("--phones", 60, "--samples", 30, "--epsilon", 20, "--seeds", 2, "--real", 1)

@@ -40,6 +40,7 @@ def test_batches_are_a_tenth_of_the_examples_from_16_to_64():
     assert [settings.batch(n) for n in (9, 50, 240, 500, 2000)] == [9, 16, 24, 50, 64]
 
 
+@pytest.mark.slow
 def test_it_learns_and_starts_anew_each_time(workshop):
     images, labels = bars(160, 0)
     network = workshop.fit(images, labels, seed=1)

@@ -52,6 +52,7 @@ def test_each_network_makes_clips_of_odd_sizes(network: Network) -> None:
     assert generator.origin is NOT_PRIVATE
 
 
+@pytest.mark.slow
 def test_no_loss_moves_networks_of_another() -> None:
     generator = np.random.default_rng(0)
     networks = started((4, 6), TINY, generator).networks
@@ -100,6 +101,7 @@ def train(
     return train_autoencoder(moving_bands(count), settings, PUBLIC, seed, checkpoint=path)
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_bit_by_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +132,7 @@ def test_a_checkpoint_of_another_training_is_refused_by_name(
     assert path.exists()
 
 
+@pytest.mark.slow
 def test_a_training_whose_weights_explode_says_so() -> None:
     with pytest.raises(InvalidInputError, match="lower rates"):
         train(None, replace(TINY, rate=1.0, adversarial=1e38))

@@ -28,21 +28,25 @@ from earshot_studies.pate_aae.generators.origin import (
 )
 from earshot_studies.pate_aae.generators.settings import GeneratorSettings
 
-NETWORK = Decoder((3, 5), GeneratorSettings(width=8, latent=2), jax.random.key(0))
 ABOUT = {"done": 3}
 
 
+@pytest.fixture(scope="module")
+def network() -> Decoder:
+    return Decoder((3, 5), GeneratorSettings(width=8, latent=2), jax.random.key(0))
+
+
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    write_arrays(tmp_path / "network", ABOUT, NETWORK)
+def path(tmp_path: Path, network: Decoder) -> Path:
+    write_arrays(tmp_path / "network", ABOUT, network)
     return tmp_path / "network"
 
 
-def test_a_network_comes_back_bit_by_bit(path: Path) -> None:
+def test_a_network_comes_back_bit_by_bit(path: Path, network: Decoder) -> None:
     assert read_header(path) == ABOUT
-    back = read_arrays(path, NETWORK)
-    assert jax.tree.structure(back) == jax.tree.structure(NETWORK)
-    for found, written in zip(jax.tree.leaves(back), jax.tree.leaves(NETWORK), strict=True):
+    back = read_arrays(path, network)
+    assert jax.tree.structure(back) == jax.tree.structure(network)
+    for found, written in zip(jax.tree.leaves(back), jax.tree.leaves(network), strict=True):
         np.testing.assert_array_equal(found, written)
     assert [each.name for each in path.parent.iterdir()] == ["network"]
 
@@ -54,19 +58,19 @@ def test_another_network_is_refused_before_a_number_is_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 9, 40, -33, -1])
-def test_a_changed_byte_is_found(path: Path, place: int) -> None:
+def test_a_changed_byte_is_found(path: Path, place: int, network: Decoder) -> None:
     content = bytearray(path.read_bytes())
     content[place] ^= 0x10
     path.write_bytes(content)
     with pytest.raises((DamagedFileError, OtherShapeError)):
-        read_arrays(path, NETWORK)
+        read_arrays(path, network)
 
 
 @pytest.mark.parametrize("length", [0, 7, 11, 100, -1])
-def test_a_file_that_was_cut_short_is_refused(path: Path, length: int) -> None:
+def test_a_file_that_was_cut_short_is_refused(path: Path, length: int, network: Decoder) -> None:
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(DamagedFileError):
-        read_arrays(path, NETWORK)
+        read_arrays(path, network)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch, aggregator: type[Any] = GNMax) -> 
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aggregator", [GNMax(1.0), LNMax(0.5)])
 def test_teachers_vote_as_often_as_was_said_before(
     aggregator: Any, monkeypatch: pytest.MonkeyPatch
@@ -149,6 +150,7 @@ def test_the_generator_hears_of_clips_through_winners_alone(
     assert not said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("halves", [True, False])
 def test_a_teacher_that_went_astray_ends_nothing(
     halves: bool, monkeypatch: pytest.MonkeyPatch

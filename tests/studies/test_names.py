@@ -41,6 +41,7 @@ SETTINGS = Settings(
 )
 
 
+@pytest.mark.slow
 def test_every_row_of_the_table_is_in_the_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

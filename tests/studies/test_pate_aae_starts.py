@@ -63,6 +63,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", PAIRS, ids=lambda system: system.name)
 def test_a_start_is_public_and_buys_no_other_noise(
     system: System, tmp_path: Path, given: list[Any]

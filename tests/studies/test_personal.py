@@ -294,6 +294,7 @@ def census(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_both_tables_from_a_folder_and_what_they_leave_for_the_next(census, tmp_path, monkeypatch):
     from sklearn.ensemble import RandomForestClassifier
 

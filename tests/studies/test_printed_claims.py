@@ -18,6 +18,7 @@ from earshot_studies.muschiol import claims as muschiol
 from earshot_studies.papernot import claims as papernot
 
 
+@pytest.mark.slow
 def test_the_command_shows_which_claims_are_wrong_and_that_it_sees_planted_ones(
     tmp_path: Path,
 ) -> None:

@@ -81,6 +81,7 @@ def test_windows_are_the_same_at_every_rate(dataset: Dataset) -> None:
     np.testing.assert_array_equal(cut(dataset, rate=16_000).sound, wide.sound)
 
 
+@pytest.mark.slow
 def test_each_encoder_hears_at_its_own_rate(dataset: Dataset) -> None:
     encoders = [lambda held: Wide(), lambda held: LogMelStatistics()]
     several = probe_several(dataset, encoders)

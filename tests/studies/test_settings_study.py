@@ -11,6 +11,7 @@ from earshot_simulations.sweeps.phase import ARI_TEST
 from earshot_studies.liebenow import section_10_1 as study
 
 
+@pytest.mark.slow
 def test_every_setting_is_set_beside_all_as_usual(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def right(tagger, examples):
     return np.mean((tagger.probabilities(examples.power) > 0.5) == examples.targets)
 
 
+@pytest.mark.slow
 def test_it_learns_and_starts_anew_each_time(workshop):
     examples, validation, test = tones(80, 0), tones(60, 1), tones(100, 2)
     tagger = workshop.fit(examples, validation, seed=1)
@@ -55,6 +56,7 @@ def test_it_learns_and_starts_anew_each_time(workshop):
     )
 
 
+@pytest.mark.slow
 def test_it_keeps_the_best_of_what_validation_heard_and_ends_early():
     patient = Workshop(SHAPE, LABELS, replace(SHORT, steps=2000, every=10, patience=2))
     tagger = patient.fit(tones(40, 0), tones(60, 1))
@@ -69,6 +71,7 @@ def test_it_keeps_the_best_of_what_validation_heard_and_ends_early():
     assert found.mean() == pytest.approx(max(scores), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_teacher_that_went_astray_keeps_what_was_best_before(monkeypatch):
     shop = Workshop(SHAPE, LABELS, replace(SHORT, steps=30, every=10))
     real, steps = shop._train, []

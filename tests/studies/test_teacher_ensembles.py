@@ -86,6 +86,7 @@ def test_answers_that_are_none_are_refused(said):
         teacher.Teacher(CLASSES, Odd()).predict(np.zeros((4, 2)))
 
 
+@pytest.mark.slow
 def test_a_teacher_that_went_astray_casts_no_vote_and_ends_nothing():
     class Astray:
         def predict(self, samples):

@@ -169,6 +169,7 @@ def test_seconds_and_traffic_share_their_phases(
     assert "range of gigabytes" in note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", [LOCAL, SECURE_SUM])
 def test_computed_bytes_are_those_that_phones_send(tmp_path: Path, route: object) -> None:
     setup = ReproductionSetup(SimulationSize(phones=40, recordings=10, seeds=1), tmp_path / FILE)

@@ -18,6 +18,9 @@ _CALL = re.compile(r"(?<![\w.~/$=-])(['\"]?)(?:[\w.~/$-]*/)?earshot +(.*?)\1$")
 _REST = re.compile(r"[|&;<>()]|\s\d>")
 """Where the words of a command end: pipes, redirections, the end of `$(…)`."""
 
+_PARAMETERS: dict[int, tuple[App, list[Argument]]] = {}
+"""What was found for each command, which has no hash; kept with it, so that it keeps its number."""
+
 
 def section(page: str, heading: str) -> str:
     """What stands under a heading, down to the next one of its level."""
@@ -60,9 +63,10 @@ def parameters(command: App) -> list[Argument]:
     """The options and arguments of a command; a group of commands has none."""
     if command.default_command is None:
         return []
-    return [
-        each for each in command.assemble_argument_collection(parse_docstring=True) if each.parse
-    ]
+    if id(command) not in _PARAMETERS:
+        every = command.assemble_argument_collection(parse_docstring=True)
+        _PARAMETERS[id(command)] = command, [each for each in every if each.parse]
+    return _PARAMETERS[id(command)][1]
 
 
 def options(command: App) -> dict[str, Argument]:

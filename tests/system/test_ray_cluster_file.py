@@ -8,7 +8,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
@@ -26,6 +25,8 @@ def schema() -> Any:
 
 
 def test_the_cluster_file_holds_what_ray_knows() -> None:
+    import jsonschema  # not while tests are collected: it parses grammars
+
     # Of machines that are there already Ray takes `min_workers` too, before it looks at the schema.
     known = {name: entry for name, entry in CLUSTER.items() if name != "min_workers"}
     jsonschema.validate(known, schema())

@@ -44,6 +44,7 @@ Places = Callable[[LabelHierarchy], AgreedPlaces | None]
 _CHOOSE = noted("choose one of these")
 _T = TypeVar("_T")
 _WHOLE = re.compile(r"[0-9]{1,12}", re.ASCII)
+_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", re.ASCII)
 _SPACES = re.compile(r"[ \u00a0\u202f]")
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(\.[0-9]{3})+", re.ASCII)
 """A number such as 1.000, a thousand where decimals have a comma."""
@@ -593,9 +594,7 @@ def _sits(text: str) -> bool:
 
 def _real(text: str) -> float:
     written, mark = _SPACES.sub("", text), gettext(".")
-    try:
-        if mark != "." and _GROUPED.fullmatch(written):
-            raise ValueError(written)
-        return float(written.replace(mark, "."))
-    except ValueError as error:
-        raise _WrongTextError(noted("give a number, such as 24 or 0.5")) from error
+    plain = written.replace(mark, ".")
+    if not _REAL.fullmatch(plain) or (mark != "." and _GROUPED.fullmatch(written)):
+        raise _WrongTextError(noted("give a number, such as 24 or 0.5"))
+    return float(plain)

@@ -5,6 +5,7 @@ A phase's identifier is written as 32 hexadecimal digits, as in paths.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 
@@ -138,7 +139,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """(ε, δ) of differential privacy, counted in one unit."""
 
     unit: Unit
-    epsilon: float
+    epsilon: float | None
+    """ε; null if no bound holds at this δ, as JSON has no infinity."""
     delta: float
     method: str
     """Method of composition: `added up`, or `composed as phones do`."""
@@ -147,7 +149,12 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     def each(cls, costs: Mapping[Unit, Composed]) -> tuple[Self, ...]:
         """Return one entry for each unit."""
         return tuple(
-            cls(unit=unit, epsilon=cost.epsilon, delta=cost.delta, method=cost.method)
+            cls(
+                unit=unit,
+                epsilon=cost.epsilon if math.isfinite(cost.epsilon) else None,
+                delta=cost.delta,
+                method=cost.method,
+            )
             for unit, cost in costs.items()
         )
 

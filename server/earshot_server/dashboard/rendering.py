@@ -20,6 +20,7 @@ from earshot_server.dashboard import (
     sentences,
     wording,
 )
+from earshot_server.records import MOST_TRIES
 from earshot_server.store.operators import Role
 
 POLICY = (
@@ -52,6 +53,7 @@ def render(template: str, /, now: Callable[[], float] = time.time, **shown: Any)
         refusals=refusals,
         charts=charts,
         units=LEDGER_UNITS,
+        most_tries=MOST_TRIES,
         all_units=tuple(Unit),
         operator=operator,
         form_key=form_key,

@@ -27,7 +27,6 @@ from earshot_server.dashboard.wording import (
 from earshot_server.records import (
     FAILED,
     GATHERING,
-    MOST_TRIES,
     RUNNING,
     STOPPED,
     PhaseRecord,
@@ -53,17 +52,11 @@ _STEPS = frozenset(
 """Names of the parts of a phase, and of the steps of a sum."""
 
 
-def trouble(found: Trouble, now: float) -> str:
-    """Describe what blocks a phase, and what happens next."""
-    return _(
-        "The server could not move this phase on (%(reason)s); the driver's log says why. It has "
-        "tried %(tries)s and tries again %(when)s; after %(most)s tries the phase fails. The "
-        "phones' answers are kept.",
-        reason=found.reason,
-        tries=counted(found.attempts, "time"),
-        when=from_now(found.next_try, now),
-        most=MOST_TRIES,
-    )
+ASKED_IN_VAIN = noted(
+    "It was asked %(tries)s without success (%(reason)s) and is asked again %(when)s; the "
+    "driver's log says why. The phones' answers are kept."
+)
+"""The outcome of requests to the helper."""
 
 
 def kind(record: PhaseRecord) -> str:
@@ -139,8 +132,7 @@ def waiting(found: Trouble | None, step: StepRecord, now: float) -> str:
     if found is None:
         return said
     asked = _(
-        "It was asked %(tries)s without success (%(reason)s) and is asked again %(when)s; the "
-        "driver's log says why. The phones' answers are kept.",
+        ASKED_IN_VAIN,
         tries=counted(found.attempts, "time"),
         reason=found.reason,
         when=from_now(found.next_try, now),

@@ -78,13 +78,16 @@ def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
     """Fill missing options from the file of `--config`, if there is one."""
     del app, commands
     given = {argument.name: argument for argument in arguments if argument.tokens}
-    _refuse_beside_vectors({name: each.tokens[-1].value for name, each in given.items()})
+    typed = {name: each.tokens[-1].value for name, each in given.items()}
+    _refuse_beside_vectors(typed)
     if "--config" not in given or "--repeat" in given:
         return
     from earshot_simulations.sweeps.plan import read_settings
 
-    file = given["--config"].tokens[-1].value
+    file = typed["--config"]
     held = read_settings(Path(file))
+    if "--data" not in given:
+        _refuse_beside_vectors({**dict(in_words(held)), **typed})
     if given.keys() & {"--epsilon", "--budget"}:  # each replaces the other
         held = {name: held[name] for name in held if name not in ("epsilon", "budget")}
     # Without the route, so that options of the other one are not left out, but refused by name.
@@ -95,13 +98,13 @@ def _from_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
             argument.append(Token(keyword=option, value=value or "true", source=file))
 
 
-def _refuse_beside_vectors(given: Mapping[str, str]) -> None:
+def _refuse_beside_vectors(given: Mapping[str, str | None]) -> None:
     """Refuse options that a file of vectors replaces where they have their default.
 
     With another value they are refused with the settings.
     """
-    data = given.get("--data", "")
-    if not is_vectors(data):
+    data = given.get("--data")
+    if data is None or not is_vectors(data):
         return
     for name in replaced(True):
         if any(each.partition(".")[0] == spelled(name) for each in given):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated
@@ -52,7 +53,7 @@ def list_phases(*, connection: OperatorConnection = DEFAULT, as_json: AsJson = F
     for phase in phases:
         print(_line(phase))
     spent = client.privacy()
-    if any(cost.epsilon for cost in spent.total):
+    if any(cost.epsilon != 0 for cost in spent.total):
         _total("a phone that took part in all of them has spent", spent.total)
         for cohort, costs in spent.cohorts.items():
             _total(f"one of the cohort {cohort}, in all that it could join,", costs)
@@ -161,7 +162,8 @@ def _print(body: object) -> None:
 
 def _total(whose: str, costs: tuple[Spent, ...]) -> None:
     said = "; ".join(
-        f"ε = {real(cost.epsilon)}, δ = {real(cost.delta)} per {cost.unit} ({cost.method})"
+        f"ε = {real(math.inf if cost.epsilon is None else cost.epsilon)}, δ = {real(cost.delta)} "
+        f"per {cost.unit} ({cost.method})"
         for cost in costs
     )
     print(f"{whose} {said}")
