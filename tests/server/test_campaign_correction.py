@@ -36,6 +36,7 @@ def test_corrected_contacts_add_up_to_the_named_ones(named: list[float], seed: i
     table = np.diag(MADE) @ naming(0.8) + np.random.default_rng(seed).normal(0, 20, (5, 5))
     found = corrected(np.array(named), np.full(5, 100.0), naming_of(table, 20.0))
     assert found.counts.sum() == pytest.approx(sum(named), abs=1e-6)
+    assert np.linalg.eigvalsh(found.noise).min() > 0
     # So noise on the rates moves contacts from place to place, and makes none.
     assert found.naming.sum() == pytest.approx(0, abs=1e-6 * (1 + found.naming.max()))
 
@@ -62,7 +63,7 @@ def test_rates_are_the_nearest_shares(seed: int, deviation: float) -> None:
 
 def test_a_place_that_nobody_labelled_keeps_its_name() -> None:
     table = np.diag(MADE) @ naming(0.8)
-    table[4] = [5, -4, 2, 3, -1]
+    table[4] = [10, -4, 6, 5, 3]  # 20 in all, beside noise of 4 √5
     found = corrected(MADE @ naming(0.8), np.full(5, 1.0), naming_of(table, 4.0))
     assert np.isinf(naming_of(table, 4.0).recordings[4])
     assert np.isfinite(found.counts).all()

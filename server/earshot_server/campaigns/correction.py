@@ -62,7 +62,7 @@ def naming_of(table: Reals, deviation: float) -> Naming:
     """
     places = len(table)
     totals = table.sum(axis=1)
-    clear = (totals > _CLEAR * deviation * np.sqrt(places)) & (totals > 0)
+    clear = totals > _CLEAR * deviation * np.sqrt(places)
     rates = np.eye(places)
     for place in np.flatnonzero(clear):
         rates[place] = _nearest_shares(table[place] / totals[place])
