@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earshot_server.campaigns.smoothing import DRIFTS, smoothed
+from earshot_server.campaigns.smoothing import DRIFTS, GROUPS, smoothed
 
 Reals = npt.NDArray[np.float64]
 
@@ -21,9 +23,14 @@ def series(weeks: int, seed: int, columns: int = 1, drift: float = 30.0) -> Real
 
 
 def dense(
-    counts: Reals, noise: Reals, phones: Reals, breaks: tuple[int, ...], deviation: float
+    counts: Reals,
+    noise: Reals,
+    phones: Reals,
+    breaks: tuple[int, ...],
+    deviation: float,
+    group: float,
 ) -> tuple[Reals, Reals, float]:
-    """One series with a known variance of the drift: contacts, variances, restricted likelihood.
+    """One series with known variances: its contacts, their variances, the restricted likelihood.
 
     The levels of a stretch without a break are an unknown constant and a random walk. Contacts are
     the best linear unbiased prediction (universal kriging), and the likelihood is that of what is
@@ -31,7 +38,7 @@ def dense(
     """
     weeks = np.flatnonzero(~np.isnan(counts))
     rates, own = counts[weeks] / phones[weeks], noise[weeks] / phones[weeks] ** 2
-    chance = max(rates.mean(), 0) / phones[weeks]
+    chance = group * max(rates.mean(), 0) / phones[weeks]
     drift = deviation**2 * (own + chance).mean()
     stretch = np.array([sum(week >= each for each in breaks) for week in weeks])
     known = np.stack([stretch == each for each in np.unique(stretch)], axis=1).astype(float)
@@ -66,11 +73,11 @@ def test_smoothed_counts_are_those_of_generalized_least_squares(drift: float) ->
     whole = np.where(seen[:, np.newaxis], counts, np.nan)
     for column in range(2):
         each = [
-            dense(whole[:, column], noise[:, column], phones, breaks, deviation)
-            for deviation in DRIFTS
+            dense(whole[:, column], noise[:, column], phones, breaks, deviation, group)
+            for group, deviation in product(GROUPS, DRIFTS)
         ]
         means, spreads, likelihood = (np.array(part) for part in zip(*each, strict=True))
-        weights = DRIFTS * np.exp(likelihood - likelihood.max())
+        weights = np.tile(DRIFTS, len(GROUPS)) * np.exp(likelihood - likelihood.max())
         weights /= weights.sum()
         mean = weights @ means
         assert found.counts[seen, column] == pytest.approx(mean, rel=1e-9)
@@ -126,18 +133,30 @@ def test_a_series_without_any_sum_has_none_smoothed() -> None:
     assert np.isnan(found.variances).all()
 
 
-@pytest.mark.parametrize(("drift", "largest_error"), [(0.0, 45), (15.0, 50), (60.0, 60)])
+@pytest.mark.parametrize(("drift", "largest_error"), [(0.0, 50), (15.0, 50), (60.0, 60)])
 @pytest.mark.parametrize("weeks", [13, 52])
 def test_intervals_hold_the_contacts_of_a_week(
     weeks: int, drift: float, largest_error: float
 ) -> None:
-    """In all weeks, and in the newest one; without noise that moves, they are a bit too wide."""
+    """In all weeks, and in the newest one; where little moves, they are a bit too wide."""
     source = np.random.default_rng(53)
-    levels = 1500 + np.cumsum(source.normal(0, drift, (weeks, 300)), axis=0)
+    levels = 1500 + np.cumsum(source.normal(0, drift, (weeks, 200)), axis=0)
     contacts = source.poisson(levels).astype(float)
     counts = contacts + source.normal(0, 80, contacts.shape)
     found = smoothed(counts, np.full(counts.shape, 80.0**2), np.full(weeks, 3000.0))
     held = np.abs(found.counts - contacts) <= 1.959964 * np.sqrt(found.variances)
-    assert 0.94 <= held.mean() <= (0.985 if drift == 0 else 0.975)
+    assert 0.94 <= held.mean() <= (0.995 if drift == 0 else 0.98)
     assert held[-1].mean() >= 0.92
     assert np.sqrt(np.mean((found.counts - contacts) ** 2)) < largest_error
+
+
+def test_intervals_hold_contacts_that_come_in_threes() -> None:
+    """At the variance of independent events they would hold 90 %."""
+    source = np.random.default_rng(53)
+    levels = 750 * np.exp(np.cumsum(source.normal(0, 0.035, (52, 200)), axis=0))
+    contacts = 3.0 * source.poisson(levels / 3)
+    counts = contacts + source.normal(0, 80, contacts.shape)
+    found = smoothed(counts, np.full(counts.shape, 80.0**2), np.full(52, 5000.0))
+    held = np.abs(found.counts - contacts) <= 1.959964 * np.sqrt(found.variances)
+    assert held.mean() >= 0.935
+    assert np.sqrt(np.mean((found.counts - contacts) ** 2)) < 0.65 * 80
