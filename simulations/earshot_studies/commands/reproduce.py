@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter
 
+from earshot_studies.campaigns import command as campaigns
 from earshot_studies.dziedzic import command as dziedzic
 from earshot_studies.liebenow import command as liebenow
 from earshot_studies.muehl import command as muehl
@@ -64,6 +65,7 @@ STUDIES: dict[str, Study] = {
     "audioset-phones": Study(muschiol.phones, _TAGGERS + "chapter 5", "2 min"),
     "pate-aae": Study(pate_aae.private_digits, _DIGITS + "Table 1, Figure 5", "68 min"),
     "noisy-gradients": Study(pate_aae.noisy_gradients, _OURS, "1 min"),
+    "campaign-estimates": Study(campaigns.estimated_counts, _OURS, "3 min"),
     "printed-claims": Study(printed_claims, "costs that the papers claim", "10 s"),
 }
 

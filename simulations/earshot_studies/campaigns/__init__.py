@@ -1,0 +1,1 @@
+"""What smoothing and correction of a campaign's weekly counts are worth."""
