@@ -214,3 +214,46 @@ def test_a_quiet_year_has_right_figures_and_few_words(named: bool) -> None:
                 weeks_with_words += any(row and row.trend is not Trend.NOT_TOLD for row in rows)
     assert 0.94 <= np.mean(held) <= 0.96
     assert 0.01 <= weeks_with_words / weeks <= 0.07
+
+
+def test_contacts_per_phone_are_smoothed_under_one_map() -> None:
+    """Noise of 100 around 3,000 contacts of 4,000 phones, or of 2,000 with half of them."""
+    source = np.random.default_rng(53)
+    crowds = [4000, 4000, 2000, 4000, 4000, 4000, 4000, 4000]
+    results: list[object] = [
+        counts(
+            source.normal((phones / 2, phones / 4), 70),
+            source.normal((phones / 4, phones / 8), 70),
+            phones / 8,
+            deviation=70.0,
+            phones=phones,
+        )
+        for phones in crowds
+    ]
+    results[4] = SlotState.MISSED
+    planned = plan(weeks=8)
+    slots = year_of(planned, results)  # type: ignore[arg-type]
+    weeks = series_of(planned, slots, COMPUTED).counted
+    assert len(weeks) == 7
+    smooth = [week.places[0].smoothed for week in weeks]
+    assert all(each and each.least < 0.75 < each.most for each in smooth)
+    assert np.std([each.value for each in smooth if each]) < 0.7 * np.std(
+        [week.places[0].per_phone.value for week in weeks]
+    )
+    for week in weeks:
+        for row in (*week.places, week.unknown, week.total):
+            assert row
+            assert row.smoothed
+            assert row.smoothed.most - row.smoothed.value == pytest.approx(
+                row.smoothed.value - row.smoothed.least
+            )
+            assert row.smoothed.most - row.smoothed.least < row.per_phone.most - row.per_phone.least
+    # The first week of a new map, alone, is as it was counted; others keep to their map.
+    slots[-1] = msgspec.structs.replace(slots[-1], map="cd" * 16)
+    *_, last = series_of(planned, slots, COMPUTED).counted
+    assert last.places[0].smoothed
+    assert last.places[0].smoothed.value == pytest.approx(last.places[0].per_phone.value)
+    earlier = series_of(planned, slots[:-1], COMPUTED).counted[-1].places[0].smoothed
+    assert earlier
+    assert smooth[-2]
+    assert earlier.value != smooth[-2].value, "revised when a later week is counted"

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 from collections.abc import Sequence
 from datetime import date, datetime
 
 import msgspec
+import numpy as np
 
 from earshot_protocol.phases.statistics import Statistics
 from earshot_server.campaigns import intervals
@@ -23,6 +25,7 @@ from earshot_server.campaigns.intervals import CONFIDENCE, NoisySum, PublishedFi
 from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.schedule import PhaseKind
 from earshot_server.campaigns.slots import Slot, SlotState
+from earshot_server.campaigns.smoothing import smoothed
 
 METHOD = "1"
 """Version of the method, which changes when equal slots would give other figures."""
@@ -67,6 +70,8 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
             intervals of a week's changes hold together, those of other figures one by one. None if
             there are no such weeks, or their contacts are not clear of the noise.
         trend: Whether the change is told; None if there are no weeks to compare with.
+        smoothed: Contacts per phone, smoothed over the weeks under the same map (`smoothing`);
+            revised whenever a later week is counted. That of the newest week is provisional.
     """
 
     contacts: PublishedFigure
@@ -74,6 +79,7 @@ class SeriesRow(msgspec.Struct, frozen=True, kw_only=True):
     share: PublishedFigure | None = None
     change: PublishedFigure | None = None
     trend: Trend | None = None
+    smoothed: PublishedFigure | None = None
 
 
 class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,6 +217,7 @@ def series_of(
         for slot in weeks
         if slot.result is not None and slot.result.phones
     }
+    smooth = _smoothed(counted)
     public = plan.campaign.public
     return Series(
         name=plan.campaign.name,
@@ -220,11 +227,16 @@ def series_of(
         places=plan.campaign.labels,
         method=METHOD,
         computed=computed,
-        weeks=tuple(_week(slot, counted, holidays) for slot in weeks),
+        weeks=tuple(_week(slot, counted, smooth, holidays) for slot in weeks),
     )
 
 
-def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday]) -> SeriesWeek:
+def _week(
+    slot: Slot,
+    counted: dict[int, _Counted],
+    smooth: dict[int, list[PublishedFigure]],
+    holidays: Sequence[Holiday],
+) -> SeriesWeek:
     number, since, until = slot.planned.number, slot.planned.since, slot.planned.until
     if since is None or until is None:
         raise ValueError(f"slot {number} has no days")
@@ -249,7 +261,7 @@ def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday])
         for each in earlier
         if each.slot.planned.number >= number - WEEKS_BEFORE and each.slot.map == slot.map
     ]
-    *places, unknown, total = _rows(now, before)
+    *places, unknown, total = _rows(now, before, smooth[number])
     return change(
         week,
         status=ObservationStatus.BREAK if broken else ObservationStatus.NORMAL,
@@ -264,6 +276,35 @@ def _week(slot: Slot, counted: dict[int, _Counted], holidays: Sequence[Holiday])
         unknown=unknown,
         total=total,
     )
+
+
+def _smoothed(counted: dict[int, _Counted]) -> dict[int, list[PublishedFigure]]:
+    """Return the smoothed contacts per phone of each counted week, in the order of its rows."""
+    if not counted:
+        return {}
+    numbers = sorted(counted)
+    entries = len(counted[numbers[0]].sums)
+    totals = np.full((numbers[-1] + 1, entries), np.nan)
+    noise, phones = np.ones_like(totals), np.ones(len(totals))
+    for number in numbers:
+        week = counted[number]
+        totals[number], noise[number] = zip(*week.sums, strict=True)
+        phones[number] = week.phones
+    breaks = [
+        after
+        for before, after in itertools.pairwise(numbers)
+        if counted[before].slot.map != counted[after].slot.map
+    ]
+    found = smoothed(totals, noise, phones, breaks)
+    means = found.counts / phones[:, np.newaxis]
+    wide = _LEVEL * np.sqrt(found.variances) / phones[:, np.newaxis]
+    return {
+        number: [
+            PublishedFigure(value=value, least=value - half, most=value + half)
+            for value, half in zip(means[number].tolist(), wide[number].tolist(), strict=True)
+        ]
+        for number in numbers
+    }
 
 
 def _reason(slot: Slot) -> str:
@@ -281,7 +322,9 @@ def _reason(slot: Slot) -> str:
             return slot.reason or "no phone took part"
 
 
-def _rows(now: _Counted, before: Sequence[_Counted]) -> list[SeriesRow]:
+def _rows(
+    now: _Counted, before: Sequence[_Counted], smooth: Sequence[PublishedFigure]
+) -> list[SeriesRow]:
     """Return the rows of a counted week: of each place, of unknown contacts, and of all."""
     deviations = intervals.level(CONFIDENCE, len(now.sums))
     phones_before = sum(week.phones for week in before)
@@ -303,6 +346,7 @@ def _rows(now: _Counted, before: Sequence[_Counted]) -> list[SeriesRow]:
                 share=share,
                 change=change,
                 trend=trend,
+                smoothed=smooth[number],
             )
         )
     return rows

@@ -123,6 +123,13 @@ COLUMNS = (
         "and chance may explain the change.",
         constraints={"enum": [each.value for each in Trend]},
     ),
+    *_figure(
+        "smoothed",
+        "contacts per phone",
+        "Contacts per phone, smoothed over the weeks before and after under the same map: with "
+        "less noise, and flatter where they jump. Revised whenever a later week is counted; that "
+        "of the newest week is provisional.",
+    ),
     _Column(
         "weeks_before",
         "integer",
@@ -179,6 +186,7 @@ def rows(series: Series) -> list[dict[str, Any]]:
             **_ends("share", row.share if row else None),
             **_ends("change", row.change if row else None),
             "trend": row.trend.value if row and row.trend else None,
+            **_ends("smoothed", row.smoothed if row else None),
             "weeks_before": week.weeks_before if row else None,
             **_ends("unknown_share", week.unknown.share if week.unknown else None),
             "map": week.map or None,
