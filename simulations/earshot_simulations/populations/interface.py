@@ -40,7 +40,8 @@ class Recordings(NamedTuple):
 
     def rows(self, chosen: Any) -> Recordings:
         """Return some of the recordings, by an index of an array."""
-        return Recordings(*(None if column is None else column[chosen] for column in self))
+        days = None if self.days is None else self.days[chosen]
+        return Recordings(self.points[chosen], self.labels[chosen], self.scenes[chosen], days)
 
     def __repr__(self) -> str:
         held = {name: each for name, each in self._asdict().items() if each is not None}
