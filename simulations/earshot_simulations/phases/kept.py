@@ -117,12 +117,11 @@ def read(path: str | os.PathLike[str]) -> Written:
             f"{file}: is not JSON; name the {RESULT} that `earshot simulate --out` wrote"
         ) from None
     lacking = [name for name in _NEEDED if not isinstance(figures, dict) or name not in figures]
-    kinds = [
-        kind for name, kind in _OTHERS.items() if isinstance(figures, dict) and name in figures
-    ]
-    if lacking and kinds:
+    held = figures if isinstance(figures, dict) else {}
+    kind = next((kind for name, kind in _OTHERS.items() if name in held), None)
+    if lacking and kind is not None:
         raise InvalidInputError(
-            f"{file}: is of a {kinds[0]} phase; name the {RESULT} of a discovery or learning phase: "
+            f"{file}: is of a {kind} phase; name the {RESULT} of a discovery or learning phase: "
             "only these are repeated and compared"
         )
     if lacking:
