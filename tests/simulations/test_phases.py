@@ -77,7 +77,8 @@ def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(kind: str) -> N
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "labelling")) for kind in KINDS]
+    "kind",
+    [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "statistics")) for kind in KINDS],
 )
 def test_processes_do_not_change_the_result(kind: str) -> None:
     assert essence(simulate(of(kind, jobs=2))) == essence(run_of(kind))
@@ -118,7 +119,7 @@ def test_costs_are_those_of_the_releases(kind: str) -> None:
 
 PLACES = [
     pytest.param(kind, place, marks=[] if place in (0, 3, 5) else [pytest.mark.slow])
-    for kind, count in (("secure-sum", 12), ("local", 9), ("labelling", 8))
+    for kind, count in (("secure-sum", 12), ("local", 9), ("labelling", 8), ("statistics", 4))
     for place in range(count)
 ]
 
@@ -221,7 +222,7 @@ def test_the_defaults_can_be_simulated(kind: str) -> None:
         type(settings)(data=data, **same).check()
 
 
-@pytest.mark.parametrize("words", [(), ("labelling",)])
+@pytest.mark.parametrize("words", [(), ("labelling",), ("statistics",)])
 def test_every_option_has_a_help_text_that_is_a_sentence(words: tuple[str, ...]) -> None:
     command = loaded("simulate")
     for word in words:

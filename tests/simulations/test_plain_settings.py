@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from earshot_simulations import Adversary, Heterogeneity, Settings, simulate, sw
 from earshot_simulations.fields import kinds
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.settings import settings_of
+from earshot_simulations.phases.statistics import StatisticsSettings
 from earshot_simulations.sweeps.plan import SweepPlan
 from earshot_simulations.sweeps.sweep import Arm, Measure, measured
 
@@ -30,6 +32,7 @@ GIVEN: dict[type, dict[str, Any]] = {
     | {"cells": 8, "most_cells": 9, "dimensions": 16, "label_votes": 3, "policy": "anything"}
     | {"budget": Budget(1.0, 2.0, 3.0, 4.0)},
     LabellingSettings: {"pool": 5, "encoder": "mine.tflite", "address": "h:1", "threshold": 9.5},
+    StatisticsSettings: {"places": "out/map", "since": date(2027, 1, 4), "until": date(2027, 1, 8)},
     Heterogeneity: {},
     Adversary: {},
 }
@@ -38,7 +41,9 @@ FIELDS = [
     (settings, name)
     for settings in GIVEN
     for name in kinds(settings)
-    if settings is not LabellingSettings or name not in kinds(Settings) or name == "policy"
+    if settings not in (LabellingSettings, StatisticsSettings)
+    or name not in kinds(Settings)
+    or name == "policy"
 ]
 WHOLE = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64, np.array]
 REAL = [np.float32, np.float64, np.longdouble, np.array]
@@ -54,6 +59,8 @@ def plain(settings: type, name: str) -> Any:
 
 def ways(value: Any) -> list[Any]:
     """The same value as a caller may have it."""
+    if isinstance(value, date):
+        return [value, str(value)]
     if isinstance(value, int):
         return [value, *(kind(value) for kind in WHOLE)]
     if isinstance(value, float):

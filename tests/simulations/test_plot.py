@@ -12,6 +12,7 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 from support.own_things import LOCAL, SMALL, Crowd
+from support.simulated import KINDS
 
 from earshot_simulations import FoundCentroids, PolicyChoice, Run, SummationChoice, simulate
 from earshot_simulations.phases.labelling import LabellingSettings
@@ -64,6 +65,14 @@ def test_a_labelling_phase_is_drawn_by_label() -> None:
     assert ticks == list(run.found.parameters.labels)
 
 
+def test_a_statistics_phase_is_drawn_by_place() -> None:
+    run = simulate(KINDS["statistics"])
+    figure = run.plot()
+    assert "24 of 24 phones were counted" in texts(figure)
+    ticks = [each.get_text() for each in figure.axes[0].get_yticklabels()]
+    assert ticks == ["scene 1", "scene 2", "scene 3"]
+
+
 @pytest.mark.parametrize("stage", range(5))
 def test_a_run_that_ended_early_says_so(stage: int, cut_short: Callable[[int], Run]) -> None:
     figure = cut_short(stage).plot()
@@ -106,6 +115,7 @@ def test_nothing_that_holds_arrays_writes_pages() -> None:
         local.found,
         simulate(SMALL, population=crowd).found,
         simulate(LABELLING).found,
+        simulate(KINDS["statistics"]).found,
         replace(local.steps[0], dropped=tuple(range(5000))),
     ):
         assert type(thing).__name__ in repr(thing)

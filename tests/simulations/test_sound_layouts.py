@@ -386,7 +386,7 @@ def test_one_file_a_class_is_refused(tmp_path: Path) -> None:
         SoundFolder(tmp_path, 3, 5, 0.5, 1)
     with pytest.raises(InvalidInputError, match="bar, park, street are held out together"):
         cut(open_dataset(tmp_path))
-    for command in ("simulate", "simulate labelling", "probe"):
+    for command in ("simulate", "simulate labelling", "simulate statistics", "probe"):
         told = " ".join(earshot(*command.split(), "--help").stdout.replace("│", " ").split())
         assert "two files" in told, command
 

@@ -25,6 +25,7 @@ from earshot_simulations.phases.settings import (
     Settings,
     SummationChoice,
 )
+from earshot_simulations.phases.statistics import StatisticsSettings
 from earshot_simulations.populations import SimulatedPopulation
 
 KINDS: Mapping[str, PhaseSettings[Any]] = {
@@ -59,6 +60,17 @@ KINDS: Mapping[str, PhaseSettings[Any]] = {
         samples=6,
         scenes=3,
         epsilon=20.0,
+        dropout=0.0,
+        corrupted=0.0,
+        policy=PolicyChoice.ANYTHING,
+        summation=SummationChoice.IDEAL,
+        jobs=1,
+        seed=2,
+    ),
+    "statistics": StatisticsSettings(
+        phones=24,
+        scenes=3,
+        epsilon=12.0,
         dropout=0.0,
         corrupted=0.0,
         policy=PolicyChoice.ANYTHING,

@@ -196,6 +196,7 @@ class MemoryStore(Store):
         data: bytes,
         embeddings: NDArray[np.floating] | None = None,
         choices: Iterable[str | None] | None = None,
+        days: Iterable[date | None] | None = None,
     ) -> MemoryStore:
         """Return a store with the values and ledger that `to_bytes` saved, and given recordings.
 
@@ -207,7 +208,7 @@ class MemoryStore(Store):
             values, ledger = msgspec.msgpack.decode(data, type=_Saved)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise DamagedStoreError(f"not a saved store: {error}") from error
-        store = cls(embeddings, choices)
+        store = cls(embeddings, choices, days)
         store._keep(values, ledger)
         return store
 

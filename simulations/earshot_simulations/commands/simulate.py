@@ -46,6 +46,7 @@ from earshot_simulations.phases.settings import (
     replaced,
     whole_budget,
 )
+from earshot_simulations.phases.statistics import StatisticsSettings
 from earshot_simulations.populations.hearing import Hearings, hearing_kept, hearing_once
 from earshot_simulations.populations.vectors import counts_of, is_vectors
 from earshot_simulations.reporting.words import at_delta, whole
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=PhaseFindings)
 _DEFAULT = Settings()
 _LABELLING = LabellingSettings()
+_STATISTICS = StatisticsSettings()
 _NAME, _COLUMN = 22, 30
 _MOST_SHOWN = 10
 _OTHER_DIGITS = (
@@ -213,6 +215,32 @@ def labelling(
         as_json: Print result.json, and nothing else.
     """
     _check_data(settings, _LABELLING.scenes)
+    _simulate_one(settings, out, overwrite, as_json)
+
+
+@app.command
+def statistics(
+    *,
+    settings: Annotated[StatisticsSettings, Parameter(name="*")] = _STATISTICS,
+    out: Path | None = None,
+    overwrite: bool = False,
+    as_json: Annotated[bool, Parameter(name="--json")] = False,
+) -> None:
+    """Run one statistics phase over simulated phones: contacts are counted by kind of place.
+
+    Args:
+        out: New folder for result.json and report.html.
+        overwrite: Replace these two files where --out has them.
+        as_json: Print result.json, and nothing else.
+    """
+    _check_data(settings, _STATISTICS.scenes)
+    _simulate_one(settings, out, overwrite, as_json)
+
+
+def _simulate_one(
+    settings: PhaseSettings[Any], out: Path | None, overwrite: bool, as_json: bool
+) -> None:
+    """Run one phase, and print its figures, or its result as JSON."""
     settings.check()
 
     from earshot_simulations.phases.run import headline, result

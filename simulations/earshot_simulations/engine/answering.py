@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -127,6 +128,7 @@ class _Heard(NamedTuple):
 
     points: npt.NDArray[np.float32] | None = None
     choices: tuple[str | None, ...] | None = None
+    days: tuple[date | None, ...] | None = None
 
 
 _NOT_ASKED = _Heard()
@@ -149,7 +151,9 @@ class _Crowd:
             return _NOT_ASKED
         scenario = self._scenario
         recordings = scenario.attack.heard(phone, scenario.population.recordings(phone))
-        return _Heard(recordings.points, tuple(self._names[recordings.labels].tolist()))
+        choices = tuple(self._names[recordings.labels].tolist())
+        days = None if recordings.days is None else tuple(recordings.days.tolist())
+        return _Heard(recordings.points, choices, days)
 
     def answer(
         self, step: int, number: int, task: Task, heard: _Heard, states: dict[int, bytes]

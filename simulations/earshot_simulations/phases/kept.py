@@ -26,6 +26,8 @@ from earshot_simulations.phases.settings import (
 from earshot_simulations.versions import check_version, digest, versions
 
 _NEEDED = ("configuration", "provenance", "version", DIGEST)
+_OTHERS = {"threshold": "labelling", "counted_phones": "statistics"}
+"""Kinds of phase whose results are not repeated, by an entry that only they have."""
 
 
 MEASURED = frozenset({"configuration", "peak_memory_mb", "provenance", "seconds"})
@@ -115,9 +117,11 @@ def read(path: str | os.PathLike[str]) -> Written:
             f"{file}: is not JSON; name the {RESULT} that `earshot simulate --out` wrote"
         ) from None
     lacking = [name for name in _NEEDED if not isinstance(figures, dict) or name not in figures]
-    if lacking and isinstance(figures, dict) and "threshold" in figures:
+    held = figures if isinstance(figures, dict) else {}
+    kind = next((kind for name, kind in _OTHERS.items() if name in held), None)
+    if lacking and kind is not None:
         raise InvalidInputError(
-            f"{file}: is of a labelling phase; name the {RESULT} of a discovery or learning phase: "
+            f"{file}: is of a {kind} phase; name the {RESULT} of a discovery or learning phase: "
             "only these are repeated and compared"
         )
     if lacking:

@@ -203,7 +203,8 @@ class Run(Generic[F]):
         what phones heard in grey, and on it the prototypes with their names and the cells, or the
         kept centroids with their names and their votes. The votes carry noise, so that a centroid
         that few phones voted for may have a negative count. For a run that ended early, the last
-        step that it reached is drawn. A labelling phase is drawn as the number of samples by label.
+        step that it reached is drawn. A labelling phase is drawn as the number of samples by label,
+        and a statistics phase as the contacts in each kind of place.
 
         Args:
             axes: Axes of matplotlib to draw on; by default those of a new figure, which pyplot does

@@ -66,6 +66,7 @@ NO_NOISE = 1e6
 _NAMES: Mapping[str, Collection[str]] = {
     "data": (BLOBS, SOUNDSCAPES),
     "encoder": SHIPPED_ENCODERS,
+    "places": (),
 }
 """Values that are not paths, of settings that may also be paths."""
 
@@ -431,7 +432,7 @@ class PhaseSettings(ABC, Generic[F]):
         named = sound and own.encoder is None
         return {
             "versions": versions(),
-            "encoder": _encoder_digest(self.encoder) if named else None,
+            "encoder": encoder_digest(self.encoder) if named else None,
             "data": _sound_digest(Path(self.data)) if folder else data,
             **({OWN: own.described()} if own.given else {}),
         }
@@ -475,7 +476,8 @@ def replaced(is_file: bool) -> tuple[str, ...]:
     return _SAID_BY_POPULATIONS[is_file:]
 
 
-def _encoder_digest(named: str | None) -> str:
+def encoder_digest(named: str | None) -> str:
+    """Return the SHA-256 of the encoder of this name or path; by default of the usual one."""
     name = DEFAULT_ENCODER if named is None else named
     return SHIPPED_ENCODERS.get(name) or file_digest(Path(name))
 
