@@ -6,15 +6,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.own_things import LOCAL, SMALL, Crowd, Hashed, Plane, piped
+from support.parameters import statistics_parameters
 from support.simulated import decided
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.phases.statistics import Statistics
+from earshot_server.discovery.optics import Optics
 from earshot_simulations import (
     OwnCodeError,
     PolicyChoice,
@@ -24,13 +28,19 @@ from earshot_simulations import (
     result,
     simulate,
 )
+from earshot_simulations.engine.course import Course
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import AGREES, Scenario
+from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.phases.kept import read, repeatable
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.run import render
 from earshot_simulations.phases.settings import replaced
 from earshot_simulations.populations import Blobs, Heterogeneity
+from earshot_simulations.populations.own import OwnPopulation
 from earshot_simulations.sweeps.plan import read_settings
 
+DAYS = np.datetime64("2027-01-04") + np.arange(20)
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 
@@ -71,6 +81,50 @@ def test_the_points_that_phones_hold_are_the_population_s() -> None:
         for row in Crowd().recordings(phone).points
     )
     assert run.found.ari_test is not None
+
+
+class Daily(Crowd):
+    """Each phone hears its recordings on successive days, and of the last one forgets when."""
+
+    def recordings(self, phone: int) -> Recordings:
+        days: Any = np.append(DAYS[:-1], np.datetime64("NaT"))
+        return super().recordings(phone)._replace(days=days if phone % 2 else days.tolist())
+
+
+def counted_contacts(crowd: Crowd, since: date, until: date) -> float:
+    """Contacts of a window that phones of a crowd count, noise aside."""
+    population = OwnPopulation(crowd, spherical=True)
+    parameters = statistics_parameters(
+        phones=30,
+        labels=Crowd.labels,
+        contacts=20,
+        noise=1e-6,
+        dropout=0.0,
+        corrupted=0.0,
+        since=since,
+        until=until,
+    )
+    engine = LocalEngine(Scenario(population, 1, IDEAL, AGREES), 1)
+    course = Course(parameters, engine, IDEAL, Optics(), 1)
+    with engine:
+        course.run()
+    found = course.coordinator.result()
+    assert isinstance(found, Statistics)
+    return sum(found.labelled) + found.unknown
+
+
+def test_phones_know_the_days_of_a_population_that_tells_them() -> None:
+    since, until = date(2027, 1, 5), date(2027, 1, 8)
+    assert counted_contacts(Daily(), since, until) == pytest.approx(3 * 30, abs=0.1)
+    whole_time = date(2027, 1, 4), date(2028, 1, 1)
+    assert counted_contacts(Daily(), *whole_time) == pytest.approx(19 * 30, abs=0.1)
+    assert counted_contacts(Crowd(), *whole_time) == pytest.approx(0, abs=0.1)
+
+
+def test_days_change_no_phase_that_has_no_window() -> None:
+    run = simulate(SMALL, population=Daily())
+    same = simulate(SMALL, population=Crowd())
+    assert (run.found.names, run.found.ari_test) == (same.found.names, same.found.ari_test)
 
 
 @pytest.mark.slow
@@ -267,6 +321,10 @@ class Unreadable:
         (GOOD._replace(labels=np.full(20, 3)), "entry 0 is 3: must be 0 to 2"),
         (GOOD._replace(labels=np.full(20, -2)), "entry 0 is -2"),
         (GOOD._replace(scenes=np.full(20, 2**40)), "scenes: entry 0 is 1099511627776"),
+        (GOOD._replace(days=DAYS[:5]), r"days has shape \(5,\): must be \(20,\)"),
+        (GOOD._replace(days=np.arange(20)), "days is of type int64: must be dates"),
+        (GOOD._replace(days=DAYS.astype("datetime64[s]")), r"datetime64\[s\]: must be dates"),
+        (GOOD._replace(days=["2027-01-04"] * 20), "must be dates"),
     ],
 )
 @pytest.mark.parametrize("method", ["recordings(0)", "held_out()"])

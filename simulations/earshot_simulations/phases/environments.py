@@ -439,7 +439,8 @@ def heard_by_some(population: SimulatedPopulation, seed: int) -> Recordings:
     some = generator.permutation(population.phones)[:_PICTURED_PHONES]
     sample = [population.recordings(int(phone)) for phone in some]
     mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
-    heard = Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
+    columns = zip(*(recordings[:3] for recordings in sample), strict=True)
+    heard = Recordings(*(np.concatenate(column)[mixed] for column in columns))
     return heard.rows(heard.scenes >= 0)
 
 

@@ -28,18 +28,24 @@ class Recordings(NamedTuple):
         labels: Index into `Population.labels`, or -1 for unlabelled, int16 (recordings,).
         scenes: Index of the true scene, which no phone knows, or -1 where it is unknown, int16
             (recordings,).
+        days: Day in UTC on which each was heard, or NaT where it is unknown, datetime64[D]
+            (recordings,); None if no day is known. Only the window of a statistics phase needs
+            them.
     """
 
     points: NDArray[np.float32]
     labels: NDArray[np.int16]
     scenes: NDArray[np.int16]
+    days: NDArray[np.datetime64] | None = None
 
     def rows(self, chosen: Any) -> Recordings:
         """Return some of the recordings, by an index of an array."""
-        return Recordings(self.points[chosen], self.labels[chosen], self.scenes[chosen])
+        days = None if self.days is None else self.days[chosen]
+        return Recordings(self.points[chosen], self.labels[chosen], self.scenes[chosen], days)
 
     def __repr__(self) -> str:
-        return shapes("Recordings", self._asdict())
+        held = {name: each for name, each in self._asdict().items() if each is not None}
+        return shapes("Recordings", held)
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,11 @@ class SimulatedPopulation(ABC):
             InvalidInputError: There is no such phone.
             WrongStateError: `prepare` has work to do and was not called, or `close` was.
         """
+
+    def first_number(self, phone: int) -> int:
+        """Return the number of a phone's oldest recording in its store, 1 for its first one."""
+        del phone
+        return 1
 
     def start(self, cells: int) -> CentroidSet:
         """Return this many public start centroids among its points, for a discovery phase.

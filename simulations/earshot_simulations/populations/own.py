@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Set
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -196,7 +197,8 @@ _NEEDED = ("labels", "phones", "dimensions", "recordings", "held_out")
 def _digest(recordings: Recordings) -> bytes:
     found = hashlib.blake2b(repr(recordings).encode())
     for column in recordings:
-        found.update(column.tobytes())
+        if column is not None:
+            found.update(column.tobytes())
     return found.digest()
 
 
@@ -210,7 +212,8 @@ def checked(
 ) -> Recordings:
     """Return recordings of the caller's own in the types of `Recordings`.
 
-    Floats of any size become float32, and whole numbers int16. Nothing else is converted.
+    Floats of any size become float32, whole numbers int16, and dates datetime64[D]. Nothing else
+    is converted.
 
     Args:
         where: Object and call that returned them, for messages.
@@ -223,15 +226,18 @@ def checked(
     Raises:
         OwnCodeError: They cannot be used; the message says why, and what would be accepted.
     """
-    if not isinstance(given, tuple | list) or len(given) != len(Recordings._fields):
+    if not isinstance(given, tuple | list) or not 3 <= len(given) <= len(Recordings._fields):
         raise OwnCodeError(
-            f"{where} returned {_told(given)}: return Recordings(points, labels, scenes)"
+            f"{where} returned {_told(given)}: return Recordings(points, labels, scenes), or with "
+            "days"
         )
     points = checked_points(f"{where}.points", given[0], dimensions, geometry)
     least = 0 if truth else UNLABELLED
     own = _indices(f"{where}.labels", given[1], len(points), UNLABELLED, labels)
     scenes = _indices(f"{where}.scenes", given[2], len(points), least, labels)
-    return Recordings(points, own, scenes)
+    days = given[3] if len(given) > 3 else None
+    held = None if days is None else _days(f"{where}.days", days, len(points))
+    return Recordings(points, own, scenes, held)
 
 
 def checked_points(
@@ -301,6 +307,22 @@ def _indices(where: str, given: Any, count: int, least: int, labels: int) -> NDA
             f"index into the {labels} labels{unknown}"
         )
     return indices.astype(np.int16)
+
+
+def _days(where: str, given: Any, count: int) -> NDArray[np.datetime64]:
+    days = own_array(where, given)
+    if days.shape != (count,):
+        raise OwnCodeError(
+            f"{where} has shape {days.shape}: must be ({count},), one for each point"
+        )
+    if days.dtype.kind == "O" and all(type(day) is date or day is None for day in days.tolist()):
+        days = days.astype("datetime64[D]")
+    if days.dtype != np.dtype("datetime64[D]"):
+        raise OwnCodeError(
+            f"{where} is of type {days.dtype}: must be dates, such as np.array(['2027-01-04'], "
+            "'datetime64[D]'), with NaT for an unknown day"
+        )
+    return days
 
 
 def _labels(whose: str, given: Any) -> tuple[str, ...]:

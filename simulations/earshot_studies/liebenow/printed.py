@@ -189,8 +189,8 @@ def _names(
     names, votes = len(parameters.labels), min(parameters.label_votes, len(centroids))
     total = np.zeros((len(centroids), names))
     for phone in range(parameters.phones):
-        points, labels, _ = population.recordings(phone)
-        table = label_counts(points, labels, centroids, names, parameters.geometry)
+        heard = population.recordings(phone)
+        table = label_counts(heard.points, heard.labels, centroids, names, parameters.geometry)
         total += ballots.label_votes(table, votes)
     vote = PrintedVote(
         parameters.budget.label_vote, parameters.label_votes, parameters.honest_survivors
