@@ -45,8 +45,8 @@ class _Content(NamedTuple):
     ledger: tuple[bytes, ...]
 
 
-_Saved = tuple[dict[str, bytes], tuple[bytes, ...]]
-"""Type of a saved store: the values and the ledger."""
+_Saved = tuple[dict[str, bytes], tuple[bytes, ...], tuple[int, ...]]
+"""Type of a saved store: the values, the ledger, and the numbers of counted recordings."""
 
 
 class MemoryStore(Store):
@@ -187,8 +187,9 @@ class MemoryStore(Store):
         self._open_content = None
 
     def to_bytes(self) -> bytes:
-        """Encode the named values and the ledger, without the recordings."""
-        return msgspec.msgpack.encode((self._content.values, self._content.ledger))
+        """Encode the named values, the ledger and the marks, without the recordings."""
+        heard, values, ledger = self._content
+        return msgspec.msgpack.encode((values, ledger, sorted(heard.counted)))
 
     @classmethod
     def from_bytes(
@@ -197,18 +198,29 @@ class MemoryStore(Store):
         embeddings: NDArray[np.floating] | None = None,
         choices: Iterable[str | None] | None = None,
         days: Iterable[date | None] | None = None,
+        first: int = 1,
     ) -> MemoryStore:
-        """Return a store with the values and ledger that `to_bytes` saved, and given recordings.
+        """Return a store with what `to_bytes` saved, and given recordings.
+
+        Args:
+            data: What `to_bytes` returned.
+            embeddings: Embeddings of the recordings, as when a store is made.
+            choices: Their choices.
+            days: Their days.
+            first: Number of the oldest recording.
 
         Raises:
             DamagedStoreError: The data are not what `to_bytes` made.
             InvalidInputError: The recordings are invalid, as when a store is made.
         """
         try:
-            values, ledger = msgspec.msgpack.decode(data, type=_Saved)
+            values, ledger, counted = msgspec.msgpack.decode(data, type=_Saved)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise DamagedStoreError(f"not a saved store: {error}") from error
         store = cls(embeddings, choices, days)
+        total = store.count()
+        numbers = tuple(range(first, first + total))
+        store._hear(numbers=numbers, next_number=first + total, counted=frozenset(counted))
         store._keep(values, ledger)
         return store
 

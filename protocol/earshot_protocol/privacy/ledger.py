@@ -75,6 +75,11 @@ class Ledger:
         return tuple(entry.release for entry in self._entries)
 
     @property
+    def days(self) -> tuple[date, ...]:
+        """Days (UTC) on which something was released, in the order of the entries, each once."""
+        return tuple(dict.fromkeys(entry.day for entry in self._entries))
+
+    @property
     def events(self) -> tuple[tuple[Unit, Event], ...]:
         """Unit and event of every release, oldest first."""
         return tuple((entry.release.unit, entry.event) for entry in self._entries)

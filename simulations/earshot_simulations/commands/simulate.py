@@ -23,6 +23,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost
 from earshot_protocol.progress import Progress
 from earshot_server.dashboard.spending import dearer_recording
 from earshot_server.phases.options import Discovery, given, refuse_others, spelled
+from earshot_simulations.commands.simulate_campaign import campaign
 from earshot_simulations.engine.states import NO_ROOM
 from earshot_simulations.phases.labelling import LabellingSettings
 from earshot_simulations.phases.route_options import OPTIONS, ROUTE, in_words
@@ -256,6 +257,9 @@ def _simulate_one(
             print(f"{'report':<22} {out / 'report.html'}")
     if run.interrupted is not None:
         sys.exit(1)
+
+
+app.command(campaign)
 
 
 def _check_data(settings: PhaseSettings[Any], default: int) -> None:

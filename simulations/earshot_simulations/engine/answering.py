@@ -20,12 +20,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from earshot_client.expiry import KEEP_DAYS
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.plan import PartTask
+from earshot_protocol.secure_sum.messages import MaskInput
 from earshot_protocol.wire import Task
 from earshot_simulations.engine.interface import HeardPoints, Outcomes, PhoneOutcome, Scenario
 from earshot_simulations.engine.states import States
@@ -129,6 +131,7 @@ class _Heard(NamedTuple):
     points: npt.NDArray[np.float32] | None = None
     choices: tuple[str | None, ...] | None = None
     days: tuple[date | None, ...] | None = None
+    first: int = 1
 
 
 _NOT_ASKED = _Heard()
@@ -146,14 +149,22 @@ class _Crowd:
         self._names = np.array((*population.labels, None), dtype=object)
 
     def heard(self, phone: int, task: Task) -> _Heard:
-        """Return a phone's recordings if its task begins a part; no other task needs them."""
-        if not isinstance(task, PartTask):
-            return _NOT_ASKED
+        """Return a phone's recordings if its task begins a part, or has it mark what it released.
+
+        No other task needs them, and marks only phones that live on.
+        """
         scenario = self._scenario
+        marks = scenario.lasting and isinstance(task, MaskInput)
+        if not (isinstance(task, PartTask) or marks):
+            return _NOT_ASKED
         recordings = scenario.attack.heard(phone, scenario.population.recordings(phone))
         choices = tuple(self._names[recordings.labels].tolist())
         days = None if recordings.days is None else tuple(recordings.days.tolist())
-        return _Heard(recordings.points, choices, days)
+        return _Heard(recordings.points, choices, days, scenario.population.first_number(phone))
+
+    def _clock(self) -> float:
+        """Return the fixed time of a phase's phones, which makes runs repeatable."""
+        return self._scenario.moment
 
     def answer(
         self, step: int, number: int, task: Task, heard: _Heard, states: dict[int, bytes]
@@ -169,8 +180,9 @@ class _Crowd:
             hierarchy=self._hierarchy,
             random=_Noise(scenario.seed, 0xA, number, step),
             summation=scenario.attack.summation(number, scenario.summation),
-            clock=_one_moment,
-            uptime=_one_moment,
+            clock=self._clock,
+            uptime=self._clock,
+            keep_days=KEEP_DAYS if scenario.lasting else None,
         )
         try:
             answer = phone.answer(task)
@@ -179,11 +191,6 @@ class _Crowd:
         sent = scenario.attack.sent(number, answer) if answer is not None else b""
         states[number] = store.to_bytes()
         return PhoneOutcome(number, sent, time.process_time() - started)
-
-
-def _one_moment() -> float:
-    """Return the fixed time of simulated phones, which makes runs repeatable."""
-    return 0.0
 
 
 class _Noise:

@@ -78,6 +78,7 @@ class Course:
         at: Name of the step under way; empty before the first.
         failure: Reason why the phase failed; None if it did not.
         refused: Number of answers of each phone that the server refused.
+        declined: Reason of each phone that refused a task, by its number.
     """
 
     def __init__(
@@ -91,6 +92,8 @@ class Course:
         dropouts: Mapping[str, tuple[int, ...]] | None = None,
         after_step: Callable[[SimulatedStep], None] | None = None,
         helper: Callable[[Task], Answer] | None = None,
+        phase: bytes | None = None,
+        began: float = 0.0,
     ) -> None:
         """Start the phase.
 
@@ -104,6 +107,8 @@ class Course:
             dropouts: Phones that vanish before each step; drawn at random by default.
             after_step: Callback that receives the record of each step once it is over.
             helper: Helper of sums by two operators; None where there are none.
+            phase: Identifier of the phase, 16 bytes; random by default.
+            began: Moment at which it begins, in seconds since 1970.
 
         Raises:
             InvalidParametersError: No phase can run under these parameters.
@@ -112,7 +117,8 @@ class Course:
             MemoryPhaseStore(),
             discovery,
             parameters,
-            now=0.0,
+            now=began,
+            phase=phase,
             summation=summation,
             random=np.random.default_rng([seed, 0x6]).bytes,
         )
@@ -125,6 +131,8 @@ class Course:
         self._engine = engine
         self._dropouts = draw_dropouts(parameters, seed) if dropouts is None else dropouts
         self.refused: Counter[int] = Counter()
+        self.declined: dict[int, str] = {}
+        self._began = began
         self._progress = progress
         self._after_step = after_step
         self._helper = helper
@@ -174,7 +182,7 @@ class Course:
             self._progress(step.name, answered, asked)
         answering, server_cpu = time.perf_counter() - began, self._server_cpu
         # Advance past the deadline: phones that have not answered by now are gone.
-        late = (number + 1) * 2 * self._parameters.step_seconds
+        late = self._began + (number + 1) * 2 * self._parameters.step_seconds
         self._timed(lambda: self.coordinator.advance(late))
         closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
         discovers = isinstance(self._parameters.plan().part(step.part), LocalRelease)
@@ -224,6 +232,7 @@ class Course:
     def _accept(self, step: Step, outcome: PhoneOutcome) -> int:
         """Submit an answer; return its size in bytes, or 0 if it is missing or refused."""
         if outcome.refusal:
+            self.declined.setdefault(outcome.phone, outcome.refusal)
             self._note(outcome.phone, f"phone {outcome.phone}, {step.name}: {outcome.refusal}")
             return 0
         try:

@@ -71,6 +71,9 @@ class Scenario:
         summation: Summation that adds up ballots.
         policy: Policy of the phones; by default that of every phone.
         attack: Attacks of corrupted phones; by default none.
+        moment: Time of the phones' clocks, in seconds since 1970.
+        lasting: Whether phones live on after the phase: their recordings keep the marks of those
+            that were counted, and expire.
     """
 
     population: SimulatedPopulation
@@ -78,6 +81,8 @@ class Scenario:
     summation: Summation
     policy: Policy = field(default_factory=Policy)
     attack: Attacks = field(default_factory=Attacks)
+    moment: float = 0.0
+    lasting: bool = False
 
 
 class PhoneOutcome(NamedTuple):

@@ -22,14 +22,15 @@ class SimulatedOperators:
 
     Args:
         seed: Seed of the noise.
+        moment: Time of the phones' clocks, at which offers are made.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, moment: float = 0.0) -> None:
         leader, helper = Ed25519PrivateKey.generate(), Ed25519PrivateKey.generate()
         noises = [np.random.default_rng([seed, 0x8, operator]).bytes for operator in (0, 1)]
         identity = helper.public_key().public_bytes_raw()
         self.keys = LeaderKeys(leader, identity, noises[0], fastest)
-        self._now = 0.0
+        self._now = self._moment = moment
         anything = HelperPolicy(
             leaders=frozenset({self.keys.identity}),
             least_reports=2,
@@ -43,8 +44,8 @@ class SimulatedOperators:
         self._helper = Helper(helper, MemoryBook(), anything, lambda: self._now, noises[1])
 
     def answer(self, task: Task) -> Answer:
-        """Let the helper answer; offers are made at time 0, the fixed time of simulated phones."""
+        """Let the helper answer; offers are made at the fixed time of simulated phones."""
         answer = self._helper.answer(task)
         # The list comes next, after the window has closed.
-        self._now = answer.offer.closes if isinstance(answer, OfferMade) else 0.0
+        self._now = answer.offer.closes if isinstance(answer, OfferMade) else self._moment
         return answer

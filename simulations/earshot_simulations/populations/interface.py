@@ -144,6 +144,11 @@ class SimulatedPopulation(ABC):
             WrongStateError: `prepare` has work to do and was not called, or `close` was.
         """
 
+    def first_number(self, phone: int) -> int:
+        """Return the number of a phone's oldest recording in its store, 1 for its first one."""
+        del phone
+        return 1
+
     def start(self, cells: int) -> CentroidSet:
         """Return this many public start centroids among its points, for a discovery phase.
 

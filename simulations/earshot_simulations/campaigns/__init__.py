@@ -1,0 +1,1 @@
+"""A campaign that simulated phones live through, week after week."""

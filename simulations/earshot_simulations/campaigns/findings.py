@@ -1,0 +1,281 @@
+"""What a simulated campaign shows: published counts beside the truth, and what phones spent."""
+
+from __future__ import annotations
+
+import bisect
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol import distribution
+from earshot_protocol.files import replace_file
+from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
+from earshot_protocol.privacy.ledger import YEAR, Ledger
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.campaigns.plan import CampaignPlan
+from earshot_server.campaigns.slots import Slot
+from earshot_simulations.campaigns.life import FIRST_WEEK
+from earshot_simulations.campaigns.settings import CampaignSettings
+
+RESULT = "result.json"
+FILES = (RESULT,)
+"""Files of a simulated campaign, beside what it keeps to go on."""
+LEAST_SHARE = 0.05
+"""Share of a week's contacts from which on a place's error counts."""
+_STANDARD = 1.959963984540054
+"""Standard deviations on both sides of an interval of 95 %."""
+
+
+class WeekFound(msgspec.Struct, frozen=True, kw_only=True):
+    """One week of a simulated campaign: the truth, a sum without noise, and what was published.
+
+    Attributes:
+        number: Number of the week, from 1.
+        phones: Phones whose counts were added up.
+        true: Contacts of these phones at each place.
+        everybody: Contacts of all enrolled phones at each place.
+        exact: Sum of these phones' projected counts without noise, by entry: labelled contacts,
+            named ones, unknown ones.
+        published: The same with noise; empty if the phase failed.
+        deviation: Standard deviation of the noise on each entry.
+        named: Unlabelled contacts of these phones that the map named.
+        named_right: Those that it named by their place.
+        has_map: Whether there was a map.
+    """
+
+    number: int
+    phones: int
+    true: tuple[int, ...]
+    everybody: tuple[int, ...]
+    exact: tuple[float, ...]
+    published: tuple[float, ...]
+    deviation: float
+    named: int
+    named_right: int
+    has_map: bool
+
+    def places(self, entries: tuple[float, ...]) -> NDArray[np.float64]:
+        """Return the contacts assigned to each place, float64 (places,), from a sum's entries."""
+        labels = len(self.true)
+        found = np.array(entries[:labels])
+        return found + entries[labels:-1] if self.has_map else found
+
+    @property
+    def entry_deviation(self) -> float:
+        """Standard deviation of the noise on a place's contacts."""
+        return self.deviation * math.sqrt(1 + self.has_map)
+
+
+class PhonesSpent(msgspec.Struct, frozen=True, kw_only=True):
+    """What phones' ledgers say at the end, over the 366 days that cost most.
+
+    Attributes:
+        unit: Unit of the cost.
+        phones: Number of phones with a ledger.
+        least: Smallest ε of a phone, at 10⁻⁶.
+        median: Median ε.
+        most: Largest ε.
+        planned: ε of the plan, if every phase is in time.
+    """
+
+    unit: Unit
+    phones: int
+    least: float
+    median: float
+    most: float
+    planned: float
+
+
+class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
+    """Error of published counts of places with 5 % of a week's contacts or more.
+
+    Attributes:
+        weeks: Number of weeks that were counted.
+        error: Median relative error against the true contacts of the phones that came; None
+            without any.
+        noise_error: The same against the sum without noise.
+        coverage: Share of intervals of 95 % for the noise that hold the sum without noise: what
+            they promise.
+        truth_coverage: Share of them that hold the true contacts: projection, the map's mistakes
+            and unknown contacts are outside of what they promise.
+        unknown: Share of contacts with neither a label nor a name, in the sum without noise.
+        right_names: Share of the map's names that are right; None without any.
+    """
+
+    weeks: int
+    error: float | None
+    noise_error: float | None
+    coverage: float | None
+    truth_coverage: float | None
+    unknown: float | None
+    right_names: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignRun:
+    """A simulated campaign.
+
+    Attributes:
+        plan: Plan of the campaign.
+        settings: Settings of the simulation.
+        slots: What became of each planned phase.
+        weeks: Truth and published counts of each week.
+        spent: What phones spent, by unit.
+        refusals: Number of refusals by phones, by reason.
+        map_found: Whether the newest map names any place.
+        seconds: Time that it took, in seconds.
+        peak_memory_mb: Peak memory of all processes, in MiB.
+    """
+
+    plan: CampaignPlan
+    settings: CampaignSettings
+    slots: tuple[Slot, ...]
+    weeks: tuple[WeekFound, ...]
+    spent: tuple[PhonesSpent, ...]
+    refusals: Mapping[str, int]
+    map_found: bool
+    seconds: float
+    peak_memory_mb: float
+
+    @property
+    def accuracy(self) -> Accuracy:
+        """Accuracy of all weeks."""
+        return accuracy(self.weeks)
+
+    @property
+    def newest(self) -> Accuracy:
+        """Accuracy of the newest week."""
+        return accuracy(self.weeks[-1:])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what the figures do not show."""
+        said = []
+        without = sum(not week.has_map for week in self.weeks)
+        if self.weeks and without == len(self.weeks):
+            said.append("There was no map: contacts without a label are unknown.")
+        elif without:
+            said.append(f"In {without} weeks there was no map yet.")
+        elif self.weeks and not self.map_found:
+            said.append("The newest map found no place: contacts without a label are unknown.")
+        failed = [slot for slot in self.slots if slot.reason]
+        said += [
+            f"{slot.planned.kind} {slot.planned.number} failed: {slot.reason}" for slot in failed
+        ]
+        said += [f"{count} refusals by phones: {reason}" for reason, count in self.refusals.items()]
+        if self.plan.campaign.map:
+            said.append(
+                "The map that the file names was found by phones outside the campaign, whose cost "
+                "is not in these ledgers."
+            )
+        return tuple(said)
+
+    def write(self, folder: Path) -> None:
+        """Write `result.json` to an existing folder."""
+        content = json.dumps(self.plain(), indent=2, allow_nan=False, ensure_ascii=False)
+        replace_file(folder / RESULT, content + "\n")
+
+    def plain(self) -> dict[str, Any]:
+        """Return the run as plain values, for `result.json`."""
+        file = self.settings.contacts
+        settings = asdict(self.settings) | {"contacts": None if file is None else str(file)}
+        found: dict[str, Any] = msgspec.to_builtins(
+            {
+                "version": distribution.version(),
+                "settings": settings,
+                "digest": self.plan.digest,
+                "contacts": self.plan.contacts,
+                "noise": self.plan.noise,
+                "labels": self.plan.campaign.labels,
+                "accuracy": self.accuracy,
+                "newest": self.newest,
+                "spent": self.spent,
+                "refusals": dict(self.refusals),
+                "notes": self.notes,
+                "weeks": self.weeks,
+                "slots": self.slots,
+                "seconds": self.seconds,
+                "peak_memory_mb": self.peak_memory_mb,
+            }
+        )
+        return found
+
+
+def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
+    """Return the accuracy of weeks; those without a result do not count."""
+    held = [week for week in weeks if week.published]
+    errors, noise_errors, covered, true_covered = [], [], [], []
+    for week in held:
+        true = np.array(week.true, dtype=np.float64)
+        large = true >= LEAST_SHARE * max(1.0, true.sum())
+        published, exact = week.places(week.published)[large], week.places(week.exact)[large]
+        true, reach = true[large], _STANDARD * week.entry_deviation
+        errors += (np.abs(published - true) / true).tolist()
+        noise_errors += (np.abs(published - exact) / np.maximum(exact, 1.0)).tolist()
+        covered += (np.abs(published - exact) <= reach).tolist()
+        true_covered += (np.abs(published - true) <= reach).tolist()
+    total = sum(sum(week.exact) for week in held)
+    named = sum(week.named for week in held)
+    return Accuracy(
+        weeks=len(held),
+        error=float(np.median(errors)) if errors else None,
+        noise_error=float(np.median(noise_errors)) if errors else None,
+        coverage=float(np.mean(covered)) if errors else None,
+        truth_coverage=float(np.mean(true_covered)) if errors else None,
+        unknown=sum(week.exact[-1] for week in held) / total if total else None,
+        right_names=sum(week.named_right for week in held) / named if named else None,
+    )
+
+
+def _fullest(days: Sequence[date]) -> list[date]:
+    """Return the last days of the years to which no release can be added without one dropping out.
+
+    Args:
+        days: Days of releases, ascending.
+    """
+    starts = [bisect.bisect_right(days, day - YEAR) for day in days]
+    pairs = zip(days, starts, [*starts, len(days)][1:], strict=True)
+    return [day for day, start, next_start in pairs if next_start > start]
+
+
+def spent_by(
+    states: Mapping[int, bytes], joined: NDArray[np.int64], plan: CampaignPlan
+) -> tuple[PhonesSpent, ...]:
+    """Return what phones spent that were enrolled throughout, or all if none was.
+
+    Args:
+        states: Saved store of each phone.
+        joined: Week in which each phone's user joined.
+        plan: Plan of the campaign.
+    """
+    stayed = {phone for phone in states if joined[phone] == FIRST_WEEK} or set(states)
+    found: dict[Unit, list[float]] = {Unit.PHONE: [], Unit.RECORDING: []}
+    for phone in stayed:
+        ledger = Ledger(MemoryStore.from_bytes(states[phone]).ledger())
+        for unit, costs in found.items():
+            years = [ledger.expenses_of(unit, today=day) for day in _fullest(ledger.days)]
+            costs.append(max((epsilon_at(TOLD_DELTA, year) for year in years), default=0.0))
+    return tuple(
+        PhonesSpent(
+            unit=unit,
+            phones=len(costs),
+            least=min(costs, default=0.0),
+            median=float(np.median(costs)) if costs else 0.0,
+            most=max(costs, default=0.0),
+            planned=next(
+                each.punctual_epsilon
+                for each in plan.costs
+                if each.unit is unit and each.delta == TOLD_DELTA
+            ),
+        )
+        for unit, costs in found.items()
+    )

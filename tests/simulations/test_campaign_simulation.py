@@ -1,0 +1,242 @@
+"""Campaigns that simulated phones live through."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from support.campaigns import campaign
+from support.command import earshot
+
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_server.campaigns.campaign import (
+    Campaign,
+    CampaignBudget,
+    ExpectedContacts,
+    RepeatedDiscovery,
+    SumOptions,
+)
+from earshot_server.campaigns.plan import planned
+from earshot_server.campaigns.slots import Slot, SlotState, phase_identifier
+from earshot_simulations.campaigns.factors import read_factors
+from earshot_simulations.campaigns.findings import CampaignRun
+from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
+from earshot_simulations.campaigns.simulation import simulate_campaign
+
+LABELS = ("a", "b", "c", "d")
+
+
+def small(**changes: Any) -> Campaign:
+    """Three weeks of 120 phones at four places, without a map."""
+    usual: dict[str, Any] = {
+        "weeks": 3,
+        "labels": LABELS,
+        "expected": ExpectedContacts(phones=120),
+        "discovery": None,
+    }
+    return campaign(**(usual | changes))
+
+
+def settings(**changes: Any) -> CampaignSettings:
+    """Settings of a fast simulation."""
+    usual: dict[str, Any] = {"data": "blobs", "pool": 50, "jobs": 1, "turnover": 0.03}
+    return CampaignSettings(**(usual | changes))
+
+
+def told(run: CampaignRun) -> dict[str, Any]:
+    """A run but for its time and memory."""
+    plain = run.plain()
+    return {name: each for name, each in plain.items() if name not in ("seconds", "peak_memory_mb")}
+
+
+def check_noise(run: CampaignRun) -> None:
+    """What was published is the exact sum of the phones that came, and noise."""
+    apart = [
+        (np.array(week.published) - np.array(week.exact)) / week.deviation for week in run.weeks
+    ]
+    assert np.abs(apart).max() < 4.5
+    assert 0.5 < float(np.std(apart)) < 1.5
+
+
+def test_published_counts_are_those_of_the_phones_that_came_and_noise() -> None:
+    run = simulate_campaign(small(weeks=2), settings())
+    check_noise(run)
+    assert [slot.state for slot in run.slots] == [SlotState.PUBLISHED] * 2
+    for week, slot in zip(run.weeks, run.slots, strict=True):
+        assert slot.result is not None
+        assert slot.result.phones == week.phones < slot.enrolled == 120
+        assert sum(week.true) < sum(week.everybody)
+        identifier = phase_identifier(run.plan.digest, slot.planned.kind, week.number, 1)
+        assert slot.phase == identifier.hex()
+    assert run.notes == ("There was no map: contacts without a label are unknown.",)
+    assert run.accuracy.unknown == pytest.approx(0.7, abs=0.1)
+
+
+def test_ledgers_say_what_the_plan_says() -> None:
+    run = simulate_campaign(small(), settings(dropout=0.0))
+    assert {each.unit for each in run.spent} == {Unit.PHONE, Unit.RECORDING}
+    for each in run.spent:
+        assert each.least == each.median == each.most == each.planned
+
+
+def test_a_phone_that_vanishes_may_have_paid_and_pays_no_more() -> None:
+    run = simulate_campaign(small(weeks=2), settings(turnover=0.0))
+    for each in run.spent:
+        assert each.least < each.most == each.planned
+        assert each.phones == 120
+
+
+def test_an_interrupted_simulation_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    def stop(slot: Slot) -> None:
+        if slot.planned.number == 2:
+            raise KeyboardInterrupt
+
+    whole = simulate_campaign(small(), settings())
+    with pytest.raises(KeyboardInterrupt):
+        simulate_campaign(small(), settings(), tmp_path, after_phase=stop)
+    ran: list[int] = []
+    again = simulate_campaign(
+        small(), settings(), tmp_path, after_phase=lambda slot: ran.append(slot.planned.number)
+    )
+    assert ran == [3]
+    assert told(again) == told(whole)
+    once_more = simulate_campaign(small(), settings(), tmp_path)
+    assert told(once_more) == told(whole)
+
+
+def test_another_simulation_in_the_folder_is_refused_by_name(tmp_path: Path) -> None:
+    simulate_campaign(small(weeks=1), settings(), tmp_path)
+    with pytest.raises(InvalidInputError, match=r"another seed \(1, now 2\)"):
+        simulate_campaign(small(weeks=1), settings(seed=2), tmp_path)
+    with pytest.raises(InvalidInputError, match="another campaign"):
+        simulate_campaign(small(weeks=2), settings(), tmp_path)
+    (tmp_path / "campaign.state").write_bytes(b"\x00")
+    with pytest.raises(InvalidInputError, match="is damaged"):
+        simulate_campaign(small(weeks=1), settings(), tmp_path)
+
+
+@pytest.mark.slow
+def test_it_does_not_depend_on_the_number_of_processes() -> None:
+    one, two = (told(simulate_campaign(small(), settings(jobs=jobs))) for jobs in (1, 2))
+    assert one.pop("settings") != two.pop("settings")
+    assert one == two
+
+
+@pytest.mark.slow
+def test_a_discovery_of_the_plan_names_contacts() -> None:
+    whole = small(
+        discovery=RepeatedDiscovery(every_weeks=2, retries=0),
+        budget=CampaignBudget(continues=False),
+        expected=ExpectedContacts(phones=300),
+    )
+    run = simulate_campaign(whole, settings(dropout=0.0, turnover=0.0))
+    check_noise(run)
+    maps = [slot.map for slot in run.slots]
+    first, second = (slot.phase for slot in run.slots if slot.planned.kind == "discovery")
+    assert maps == [first, first, first, second, second]
+    assert run.accuracy.right_names is not None
+    assert run.accuracy.right_names > 0.6
+    assert all(week.has_map for week in run.weeks)
+    for each in run.spent:
+        assert each.least == each.most == pytest.approx(each.planned, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_the_map_of_the_file_is_found_by_others() -> None:
+    whole = small(map="ab" * 16, expected=ExpectedContacts(phones=300))
+    run = simulate_campaign(whole, settings(dropout=0.0))
+    assert {slot.map for slot in run.slots} == {"ab" * 16}
+    for each in run.spent:
+        assert each.least == each.most == each.planned
+    assert "is not in these ledgers" in " ".join(run.notes)
+
+
+@pytest.mark.slow
+def test_every_summation_adds_up() -> None:
+    both = small(weeks=2, sum=SumOptions(summation=SummationName.TWO_OPERATORS))
+    for whole in (small(weeks=2), both):
+        run = simulate_campaign(whole, settings(summation=CampaignSummation.REAL, dropout=0.05))
+        check_noise(run)
+        assert run.refusals == {}
+        for each in run.spent:
+            assert each.most == each.planned
+
+
+def test_phones_that_refuse_are_counted_with_their_reason() -> None:
+    run = simulate_campaign(small(weeks=1, expected=ExpectedContacts(phones=50)), settings())
+    (slot,) = run.slots
+    assert slot.state is SlotState.FAILED
+    assert slot.result is None
+    assert run.accuracy.weeks == 0
+    ((reason, count),) = run.refusals.items()
+    assert "least_phones" in reason
+    assert 40 < count <= 50
+    assert msgspec.json.encode(run.plain())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dropout": 0.3}, "dropout=0.3: the campaign's phases withstand at most 0.2"),
+        ({"labelled": 1.5}, "labelled"),
+        ({"phones": 2}, "phones"),
+        ({"drift": -1.0}, "drift"),
+        ({"encoder": "contrast-2"}, "blobs are points already"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidParametersError, match=message):
+        simulate_campaign(small(), settings(**changes))
+
+
+def test_ideal_sums_stand_in_for_one_server_alone() -> None:
+    whole = small(sum=SumOptions(summation=SummationName.TWO_OPERATORS))
+    with pytest.raises(InvalidParametersError, match="choose summation=real"):
+        simulate_campaign(whole, settings())
+
+
+def test_sound_of_places_that_are_not_counted_is_refused() -> None:
+    with pytest.raises(InvalidParametersError, match="add rain, traffic, siren"):
+        simulate_campaign(small(), settings(data="soundscapes", pool=1))
+
+
+def test_a_run_is_written(tmp_path: Path) -> None:
+    run = simulate_campaign(small(weeks=1), settings())
+    run.write(tmp_path)
+    held = json.loads((tmp_path / "result.json").read_bytes())
+    assert held["digest"] == planned(small(weeks=1)).digest
+    assert held["weeks"][0]["true"] == list(run.weeks[0].true)
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "campaign-simulation.md"
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = re.findall(r"```(\w+)\n(.*?)```", GUIDE.read_text("utf-8"), flags=re.DOTALL)
+    held = dict(reversed(blocks))
+    (tmp_path / "campaign.toml").write_text(held["toml"], "utf-8")
+    command, *words = shlex.split(held["sh"])
+    assert command == "earshot"
+    monkeypatch.chdir(tmp_path)
+    run = earshot(*words)
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"^weeks counted +4 of 4$", run.stdout, re.MULTILINE)
+    found = json.loads((tmp_path / "year" / "result.json").read_bytes())
+    assert [slot["planned"]["kind"] for slot in found["slots"]][:2] == ["discovery", "statistics"]
+    factors = tmp_path / "contacts.csv"
+    factors.write_text(held["text"], "utf-8")
+    assert read_factors(factors, 4, ("street", "shop", "office", "home"))[0].tolist() == [
+        1,
+        1,
+        0,
+        1,
+    ]
