@@ -225,7 +225,7 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
     )
 
 
-def _fullest(days: Sequence[date]) -> list[date]:
+def fullest(days: Sequence[date]) -> list[date]:
     """Return the last days of the years to which no release can be added without one dropping out.
 
     Args:
@@ -251,7 +251,7 @@ def spent_by(
     for phone in stayed:
         ledger = Ledger(MemoryStore.from_bytes(states[phone]).ledger())
         for unit, costs in found.items():
-            years = [ledger.expenses_of(unit, today=day) for day in _fullest(ledger.days)]
+            years = [ledger.expenses_of(unit, today=day) for day in fullest(ledger.days)]
             costs.append(max((epsilon_at(TOLD_DELTA, year) for year in years), default=0.0))
     return tuple(
         PhonesSpent(
