@@ -425,3 +425,12 @@ def test_a_memory_store_saves_its_values_and_ledger() -> None:
     for damaged in (b"", saved[:-1], saved + b"\0", b"\xc0"):
         with pytest.raises(DamagedStoreError):
             MemoryStore.from_bytes(damaged)
+
+
+def test_a_memory_store_saves_which_recordings_were_counted() -> None:
+    store = MemoryStore(np.ones((3, 3)), days=(MONDAY,) * 3)
+    store.mark_counted((2, 3))
+    without = MemoryStore.from_bytes(store.to_bytes())
+    later = MemoryStore.from_bytes(without.to_bytes(), np.ones((2, 3)), days=(MONDAY,) * 2, first=3)
+    assert described(later) == [(3, MONDAY, None, True), (4, MONDAY, None, False)]
+    assert later.add(np.ones(3)) == 5

@@ -28,6 +28,7 @@ from earshot_server.campaigns.plan import planned
 from earshot_server.campaigns.slots import Slot, SlotState, phase_identifier
 from earshot_simulations.campaigns.factors import read_factors
 from earshot_simulations.campaigns.findings import CampaignRun
+from earshot_simulations.campaigns.report import write
 from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
 from earshot_simulations.campaigns.simulation import simulate_campaign
 
@@ -210,10 +211,13 @@ def test_sound_of_places_that_are_not_counted_is_refused() -> None:
 
 def test_a_run_is_written(tmp_path: Path) -> None:
     run = simulate_campaign(small(weeks=1), settings())
-    run.write(tmp_path)
+    write(run, tmp_path)
     held = json.loads((tmp_path / "result.json").read_bytes())
     assert held["digest"] == planned(small(weeks=1)).digest
     assert held["weeks"][0]["true"] == list(run.weeks[0].true)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert all(f">{name}<" in page for name in ("All contacts", *LABELS))
+    assert "1 of 1 week counted over 120 phones" in page
 
 
 GUIDE = Path(__file__).parents[2] / "docs" / "campaign-simulation.md"
@@ -234,9 +238,5 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert [slot["planned"]["kind"] for slot in found["slots"]][:2] == ["discovery", "statistics"]
     factors = tmp_path / "contacts.csv"
     factors.write_text(held["text"], "utf-8")
-    assert read_factors(factors, 4, ("street", "shop", "office", "home"))[0].tolist() == [
-        1,
-        1,
-        0,
-        1,
-    ]
+    places = ("street", "shop", "office", "home")
+    assert read_factors(factors, 4, places)[0].tolist() == [1, 1, 0, 1]

@@ -14,12 +14,15 @@ from support.campaigns import campaign
 from support.simulated import KINDS
 
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.campaigns.campaign import Publication
+from earshot_server.campaigns.campaign import ExpectedContacts, Publication
 from earshot_server.campaigns.plan import planned
 from earshot_server.commands.campaign.public_text import public_text
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.auditing import page as audit_page
 from earshot_simulations.auditing.findings import EXACT, Bracket, Check, Finding, Technique
+from earshot_simulations.campaigns.report import write
+from earshot_simulations.campaigns.settings import CampaignSettings
+from earshot_simulations.campaigns.simulation import simulate_campaign
 from earshot_simulations.phases.routes_page import write_both
 from earshot_simulations.phases.settings import Discovery, Settings
 from earshot_simulations.phases.simulation import simulate, simulate_routes
@@ -77,6 +80,13 @@ def _campaign(folder: Path) -> Path:
     return path
 
 
+def _simulated_campaign(folder: Path) -> Path:
+    expected = ExpectedContacts(phones=120)
+    whole = campaign(weeks=3, labels=NAMES, expected=expected, discovery=None)
+    write(simulate_campaign(whole, CampaignSettings(data="blobs", pool=20, jobs=1)), folder)
+    return folder / "report.html"
+
+
 KINDS_OF_PAGE: dict[str, Callable[[Path], Path]] = {
     "discovery phase": lambda folder: _phase("secure-sum", folder),
     "learning phase": lambda folder: _phase("local", folder),
@@ -85,6 +95,7 @@ KINDS_OF_PAGE: dict[str, Callable[[Path], Path]] = {
     "sweep": _sweep,
     "audit": _audit,
     "campaign": _campaign,
+    "simulated campaign": _simulated_campaign,
 }
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import bisect
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +15,6 @@ from numpy.typing import NDArray
 
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol import distribution
-from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.ledger import YEAR, Ledger
 from earshot_protocol.privacy.mechanisms import Unit
@@ -26,12 +23,9 @@ from earshot_server.campaigns.slots import Slot
 from earshot_simulations.campaigns.life import FIRST_WEEK
 from earshot_simulations.campaigns.settings import CampaignSettings
 
-RESULT = "result.json"
-FILES = (RESULT,)
-"""Files of a simulated campaign, beside what it keeps to go on."""
 LEAST_SHARE = 0.05
 """Share of a week's contacts from which on a place's error counts."""
-_STANDARD = 1.959963984540054
+STANDARD = 1.959963984540054
 """Standard deviations on both sides of an interval of 95 %."""
 
 
@@ -179,11 +173,6 @@ class CampaignRun:
             )
         return tuple(said)
 
-    def write(self, folder: Path) -> None:
-        """Write `result.json` to an existing folder."""
-        content = json.dumps(self.plain(), indent=2, allow_nan=False, ensure_ascii=False)
-        replace_file(folder / RESULT, content + "\n")
-
     def plain(self) -> dict[str, Any]:
         """Return the run as plain values, for `result.json`."""
         file = self.settings.contacts
@@ -218,7 +207,7 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
         true = np.array(week.true, dtype=np.float64)
         large = true >= LEAST_SHARE * max(1.0, true.sum())
         published, exact = week.places(week.published)[large], week.places(week.exact)[large]
-        true, reach = true[large], _STANDARD * week.entry_deviation
+        true, reach = true[large], STANDARD * week.entry_deviation
         errors += (np.abs(published - true) / true).tolist()
         noise_errors += (np.abs(published - exact) / np.maximum(exact, 1.0)).tolist()
         covered += (np.abs(published - exact) <= reach).tolist()
@@ -236,7 +225,7 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
     )
 
 
-def _fullest(days: Sequence[date]) -> list[date]:
+def fullest(days: Sequence[date]) -> list[date]:
     """Return the last days of the years to which no release can be added without one dropping out.
 
     Args:
@@ -262,7 +251,7 @@ def spent_by(
     for phone in stayed:
         ledger = Ledger(MemoryStore.from_bytes(states[phone]).ledger())
         for unit, costs in found.items():
-            years = [ledger.expenses_of(unit, today=day) for day in _fullest(ledger.days)]
+            years = [ledger.expenses_of(unit, today=day) for day in fullest(ledger.days)]
             costs.append(max((epsilon_at(TOLD_DELTA, year) for year in years), default=0.0))
     return tuple(
         PhonesSpent(

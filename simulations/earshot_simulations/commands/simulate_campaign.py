@@ -38,15 +38,15 @@ def campaign(
     It runs the plan that `earshot campaign plan` shows, with the phones' ledgers and policies.
 
     Args:
-        out: Folder for result.json; an interrupted simulation there continues.
+        out: Folder for result.json and report.html; an interrupted simulation there continues.
         overwrite: Write even to a folder that holds other files.
         as_json: Print result.json, and nothing else.
     """
     planned = read_campaign(file)
     settings.check(planned)
 
-    from earshot_simulations.campaigns.findings import FILES
     from earshot_simulations.campaigns.kept import STATE
+    from earshot_simulations.campaigns.report import FILES, write
     from earshot_simulations.campaigns.simulation import simulate_campaign
     from earshot_simulations.populations.hearing import hearing_kept
 
@@ -55,7 +55,7 @@ def campaign(
     with hearing_kept(), shown() if out is None else resumable(out) as progress:
         run = simulate_campaign(planned, settings, out, progress)
     if out is not None:
-        run.write(out)
+        write(run, out)
     if as_json:
         print(json.dumps(run.plain(), indent=2, allow_nan=False))
         return

@@ -1,0 +1,139 @@
+"""Error and coverage of a simulated campaign, by hand; and phones that live on."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from support.campaigns import campaign
+from support.parameters import statistics_parameters
+
+from earshot_protocol.phases.statistics import Statistics
+from earshot_server.campaigns.campaign import ExpectedContacts
+from earshot_server.discovery.optics import Optics
+from earshot_simulations.campaigns.findings import WeekFound, accuracy, fullest
+from earshot_simulations.campaigns.life import Life, PresentPhones
+from earshot_simulations.campaigns.settings import CampaignSettings
+from earshot_simulations.engine.course import Course
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import AGREES, Scenario
+from earshot_simulations.engine.local import LocalEngine
+from earshot_simulations.populations import LiftedBlobs, Recordings
+
+FIRST = date(2027, 1, 4)
+
+
+def week(**changes: Any) -> WeekFound:
+    """A week of three places under a map, the last of which has less than 5 % of the contacts."""
+    usual: dict[str, Any] = {
+        "number": 1,
+        "phones": 50,
+        "true": (100, 60, 4),
+        "everybody": (110, 70, 5),
+        "exact": (30.0, 20.0, 1.0, 60.0, 30.0, 2.0, 7.0),
+        "published": (35.0, 20.0, 90.0, 60.0, 20.0, 2.0, 0.0),
+        "deviation": 4.0,
+        "named": 90,
+        "named_right": 81,
+        "has_map": True,
+    }
+    return WeekFound(**(usual | changes))
+
+
+def test_errors_and_coverage_are_those_of_larger_places() -> None:
+    found = accuracy([week()])
+    # 95 and 40 were published, of 100 and 60, and of 90 and 50 without noise; ±11 is the interval.
+    assert found.error == pytest.approx((5 / 100 + 20 / 60) / 2)
+    assert found.noise_error == pytest.approx((5 / 90 + 10 / 50) / 2)
+    assert found.coverage == 1.0
+    assert found.truth_coverage == 0.5
+    assert found.unknown == pytest.approx(7 / 150)
+    assert found.right_names == pytest.approx(0.9)
+
+
+def test_without_a_map_named_entries_are_noise_alone() -> None:
+    found = accuracy([week(has_map=False, named=0, named_right=0)])
+    assert found.error == pytest.approx((65 / 100 + 40 / 60) / 2)
+    assert found.noise_error == pytest.approx((5 / 30 + 0 / 20) / 2)
+    assert found.right_names is None
+
+
+def test_weeks_without_a_result_do_not_count() -> None:
+    failed = week(published=(), deviation=0.0)
+    assert accuracy([failed, week()]) == accuracy([week()])
+    assert accuracy([failed]).weeks == 0
+    assert accuracy([failed]).error is None
+
+
+def test_a_year_is_full_before_a_release_drops_out_of_it() -> None:
+    days = [FIRST, FIRST + timedelta(10), FIRST + timedelta(365)]
+    assert fullest(days) == [days[-1]]
+    later = [*days, FIRST + timedelta(366), FIRST + timedelta(400)]
+    assert fullest(later) == [later[2], later[3], later[4]]
+    assert fullest([]) == []
+
+
+SOURCE = LiftedBlobs(10, 30, 3, 0.0, 1)
+
+
+def crowd(weeks: int) -> tuple[PresentPhones, int]:
+    """Forty phones after some weeks, with the number of contacts in the newest one."""
+    heard = [SOURCE.recordings(phone) for phone in range(SOURCE.phones)]
+    pool = Recordings(*(np.concatenate([each[column] for each in heard]) for column in range(3)))
+    whole = campaign(
+        weeks=8, labels=("a", "b", "c"), expected=ExpectedContacts(phones=40), discovery=None
+    )
+    life = Life(whole, CampaignSettings(turnover=0.0), pool, np.arange(3))
+    while life.week < weeks:
+        life.live()
+    return life.present(SOURCE), len(life.newest().phones)
+
+
+def counted(engine: LocalEngine, phones: PresentPhones, weeks: tuple[int, int]) -> float:
+    """Contacts that phones count in a phase after the last of these weeks, noise aside."""
+    since, until = (FIRST + timedelta(7 * each) for each in (weeks[0] - 1, weeks[1]))
+    moment = datetime.combine(until, datetime.min.time(), UTC).timestamp()
+    engine.begin(Scenario(phones, 1, IDEAL, AGREES, moment=moment, lasting=True))
+    parameters = statistics_parameters(
+        phones=40,
+        labels=("a", "b", "c"),
+        contacts=100,
+        noise=1e-6,
+        dropout=0.0,
+        corrupted=0.0,
+        since=since,
+        until=until,
+    )
+    course = Course(parameters, engine, IDEAL, Optics(), 1, began=moment)
+    course.run()
+    found = course.coordinator.result()
+    assert isinstance(found, Statistics)
+    return sum(found.labelled) + sum(found.named) + found.unknown
+
+
+def test_phones_that_live_on_count_no_contact_twice() -> None:
+    (first, contacts), (second, more) = crowd(1), crowd(2)
+    with LocalEngine(Scenario(first, 1, IDEAL, AGREES, lasting=True), 1) as engine:
+        assert counted(engine, first, (1, 1)) == pytest.approx(contacts, abs=0.5)
+        assert counted(engine, first, (1, 1)) == pytest.approx(0, abs=0.5)
+        assert counted(engine, second, (1, 2)) == pytest.approx(more, abs=0.5)
+        states = engine.states()
+        assert len(states) == 40
+        engine.restore({phone: states[phone] for phone in range(20)})
+        days = np.concatenate([second.recordings(phone).days for phone in range(20, 40)])
+        new = int((days >= np.datetime64(FIRST)).sum())
+        assert counted(engine, second, (1, 2)) == pytest.approx(new, abs=0.5)
+
+
+def test_phones_that_live_on_forget_after_four_weeks() -> None:
+    phones, newest = crowd(4)
+    with LocalEngine(Scenario(phones, 1, IDEAL, AGREES, lasting=True), 1) as engine:
+        everything = sum(len(phones.recordings(phone).points) for phone in range(40))
+        days = [phones.recordings(phone).days for phone in range(40)]
+        oldest = sum(int((each == np.datetime64(FIRST)).sum()) for each in days if each is not None)
+        assert oldest > 0
+        found = counted(engine, phones, (1, 4))
+        assert found == pytest.approx(everything - oldest, abs=1)
+        assert newest < found
