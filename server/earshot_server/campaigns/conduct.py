@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 
 import msgspec
@@ -59,6 +59,12 @@ class StartedCampaign:
     def hierarchy(self) -> LabelHierarchy:
         """Its labels, with the choices that polls offer."""
         return hierarchy_of(self.campaign.labels, self.campaign.choices)
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """First day, and the day after the last one that it counts."""
+        begins, ends, until = self.campaign.begins, self.campaign.ends, self.row.until
+        return begins, ends if until is None else min(ends, until)
 
     @cached_property
     def week(self) -> StatisticsParameters:
@@ -188,6 +194,11 @@ class CampaignConductor:
     def agenda(self, started: StartedCampaign) -> Agenda:
         """Return the agenda of a campaign."""
         return _Progress(started, self._rows, self._now()).agenda
+
+    def has_opened(self, started: StartedCampaign) -> bool:
+        """Return whether a phase of a campaign has ever opened, or may yet."""
+        running = started.row.state is not CampaignState.STOPPED
+        return running or bool(self._rows.attempts(started.row.campaign))
 
     def slots(self, started: StartedCampaign) -> tuple[Slot, ...]:
         """Return what became of a campaign's phases, in the order of the plan."""

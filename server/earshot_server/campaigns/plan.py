@@ -216,6 +216,12 @@ class Planning:
         }
         return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
 
+    @property
+    def digests_before(self) -> tuple[str, ...]:
+        """Digests of the plans before this one, the last of them first."""
+        before = self._before
+        return () if before is None else (before.digest, *before.digests_before)
+
     @functools.cached_property
     def windows(self) -> list[Window]:
         """Windows of 366 days that may hold the most, with something of this campaign."""
