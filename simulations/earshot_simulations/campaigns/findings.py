@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol import distribution
+from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.ledger import YEAR, Ledger
 from earshot_protocol.privacy.mechanisms import Unit
@@ -22,6 +23,7 @@ from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.slots import Slot
 from earshot_simulations.campaigns.life import FIRST_WEEK
 from earshot_simulations.campaigns.settings import CampaignSettings
+from earshot_simulations.populations.interface import Recordings
 
 LEAST_SHARE = 0.05
 """Share of a week's contacts from which on a place's error counts."""
@@ -223,6 +225,27 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
         unknown=sum(week.exact[-1] for week in held) / total if total else None,
         right_names=sum(week.named_right for week in held) / named if named else None,
     )
+
+
+def entries_of(
+    recordings: Recordings, places: AgreedPlaces | None, labels: Sequence[str]
+) -> NDArray[np.int64]:
+    """Return the entry of a week's sum in which each contact counts, as phones decide it.
+
+    Args:
+        recordings: The contacts.
+        places: Places of the phase; None without any.
+        labels: Labels of the phase.
+    """
+    unknown = 2 * len(labels)
+    entries = np.where(recordings.labels >= 0, recordings.labels, unknown).astype(np.int64)
+    if places is None or not len(entries):
+        return entries
+    within = places.named(labels).within(recordings.points)
+    named = np.array([UNNAMED if each is None else places.labels[each] for each in within])
+    by_map = (recordings.labels < 0) & (named != UNNAMED)
+    entries[by_map] = len(labels) + named[by_map]
+    return entries
 
 
 def fullest(days: Sequence[date]) -> list[date]:
