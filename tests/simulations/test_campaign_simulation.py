@@ -245,7 +245,9 @@ GUIDE = Path(__file__).parents[2] / "docs" / "campaign-simulation.md"
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_the_guide_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     blocks = re.findall(r"```(\w+)\n(.*?)```", GUIDE.read_text("utf-8"), flags=re.DOTALL)
     held = dict(reversed(blocks))
     (tmp_path / "campaign.toml").write_text(held["toml"], "utf-8")
@@ -257,6 +259,8 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert re.search(r"^weeks counted +4 of 4$", run.stdout, re.MULTILINE)
     found = json.loads((tmp_path / "year" / "result.json").read_bytes())
     assert [slot["planned"]["kind"] for slot in found["slots"]][:2] == ["discovery", "statistics"]
+    exec(compile(held["python"], "guide", "exec"), {})  # noqa: S102 - our own page
+    assert capsys.readouterr().out.startswith("1 2")
     factors = tmp_path / "contacts.csv"
     factors.write_text(held["text"], "utf-8")
     places = ("street", "shop", "office", "home")
