@@ -52,6 +52,7 @@ def test_errors_and_coverage_are_those_of_larger_places() -> None:
     assert found.noise_error == pytest.approx((5 / 90 + 10 / 50) / 2)
     assert found.coverage == 1.0
     assert found.truth_coverage == 0.5
+    assert found.kept == pytest.approx(150 / 164)
     assert found.unknown == pytest.approx(7 / 150)
     assert found.right_names == pytest.approx(0.9)
 

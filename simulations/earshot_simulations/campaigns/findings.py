@@ -103,6 +103,8 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
             they promise.
         truth_coverage: Share of them that hold the true contacts: projection, the map's mistakes
             and unknown contacts are outside of what they promise.
+        kept: Share of the true contacts that is left in the sum without noise, where long counts
+            are scaled down.
         unknown: Share of contacts with neither a label nor a name, in the sum without noise.
         right_names: Share of the map's names that are right; None without any.
     """
@@ -112,6 +114,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     noise_error: float | None
     coverage: float | None
     truth_coverage: float | None
+    kept: float | None
     unknown: float | None
     right_names: float | None
 
@@ -215,6 +218,7 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
         covered += (np.abs(published - exact) <= reach).tolist()
         true_covered += (np.abs(published - true) <= reach).tolist()
     total = sum(sum(week.exact) for week in held)
+    contacts = sum(sum(week.true) for week in held)
     named = sum(week.named for week in held)
     return Accuracy(
         weeks=len(held),
@@ -222,6 +226,7 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
         noise_error=float(np.median(noise_errors)) if errors else None,
         coverage=float(np.mean(covered)) if errors else None,
         truth_coverage=float(np.mean(true_covered)) if errors else None,
+        kept=total / contacts if contacts else None,
         unknown=sum(week.exact[-1] for week in held) / total if total else None,
         right_names=sum(week.named_right for week in held) / named if named else None,
     )
