@@ -1,7 +1,7 @@
 """Whole phases over simulated phones: `simulate(Settings(…))` returns a `Run`.
 
-`sweep` simulates many. docs/simulating.md and docs/research.md show how. Nothing here prints; both
-report progress to a callback.
+`sweep` simulates many, and `simulate_campaign` a year of them. docs/simulating.md, docs/research.md
+and docs/campaign-simulation.md show how. Nothing here prints; all report progress to a callback.
 """
 
 from __future__ import annotations
@@ -12,9 +12,13 @@ distribution.require("earshot_simulations", ("simulations",))
 
 from earshot_client.encoder import Encoder
 from earshot_protocol.progress import Progress
+from earshot_server.campaigns.campaign_file import read_campaign
 from earshot_server.discovery.interface import CentroidDiscovery, FoundCentroids
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.adversary.attack import Attack
+from earshot_simulations.campaigns.findings import CampaignRun
+from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
+from earshot_simulations.campaigns.simulation import simulate_campaign
 from earshot_simulations.engine.course import SimulatedStep
 from earshot_simulations.own_code import OwnCodeError
 from earshot_simulations.phases.environments import EnvironmentFindings
@@ -30,6 +34,9 @@ from earshot_simulations.sweeps.table import SweepTable
 __all__ = [
     "Adversary",
     "Attack",
+    "CampaignRun",
+    "CampaignSettings",
+    "CampaignSummation",
     "CellFindings",
     "CentroidDiscovery",
     "CentroidFindings",
@@ -48,7 +55,9 @@ __all__ = [
     "SimulatedStep",
     "SummationChoice",
     "SweepTable",
+    "read_campaign",
     "result",
     "simulate",
+    "simulate_campaign",
     "sweep",
 ]

@@ -10,10 +10,13 @@ import pytest
 from support.campaigns import campaign
 from support.parameters import statistics_parameters
 
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.wire import Matrix
 from earshot_server.campaigns.campaign import ExpectedContacts
 from earshot_server.discovery.optics import Optics
-from earshot_simulations.campaigns.findings import WeekFound, accuracy, fullest
+from earshot_simulations.campaigns.findings import WeekFound, accuracy, entries_of, fullest
 from earshot_simulations.campaigns.life import Life, PresentPhones
 from earshot_simulations.campaigns.settings import CampaignSettings
 from earshot_simulations.engine.course import Course
@@ -49,6 +52,7 @@ def test_errors_and_coverage_are_those_of_larger_places() -> None:
     assert found.noise_error == pytest.approx((5 / 90 + 10 / 50) / 2)
     assert found.coverage == 1.0
     assert found.truth_coverage == 0.5
+    assert found.kept == pytest.approx(150 / 164)
     assert found.unknown == pytest.approx(7 / 150)
     assert found.right_names == pytest.approx(0.9)
 
@@ -73,6 +77,26 @@ def test_a_year_is_full_before_a_release_drops_out_of_it() -> None:
     later = [*days, FIRST + timedelta(366), FIRST + timedelta(400)]
     assert fullest(later) == [later[2], later[3], later[4]]
     assert fullest([]) == []
+
+
+def test_a_contact_counts_under_its_label_else_its_place_s_else_as_unknown() -> None:
+    places = AgreedPlaces(
+        encoder="points",
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(np.eye(3, dtype=np.float32)),
+        labels=(1, -1, 0),
+        radius=0.25,
+    )
+    between = np.array([[0.6, 0.0, 0.8], [0.7, 0.1, 0.70]])
+    points = np.concatenate([np.eye(3), between]).astype(np.float32)
+    unlabelled = np.full(5, -1, dtype=np.int16)
+    heard = Recordings(points, unlabelled, unlabelled)
+    assert entries_of(heard, places, ("a", "b")).tolist() == [3, 4, 2, 2, 4]
+    assert entries_of(heard, None, ("a", "b")).tolist() == [4] * 5
+    labelled = heard._replace(labels=np.array([0, 1, 1, -1, 0], dtype=np.int16))
+    assert entries_of(labelled, places, ("a", "b")).tolist() == [0, 1, 1, 2, 0]
+    none = heard.rows(slice(0, 0))
+    assert entries_of(none, places, ("a", "b")).tolist() == []
 
 
 SOURCE = LiftedBlobs(10, 30, 3, 0.0, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import pytest
 from support.campaigns import campaign
 from support.command import earshot
 
+from earshot_client.phone import Phone
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.campaigns.campaign import (
@@ -31,6 +35,7 @@ from earshot_simulations.campaigns.findings import CampaignRun
 from earshot_simulations.campaigns.report import write
 from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
 from earshot_simulations.campaigns.simulation import simulate_campaign
+from earshot_simulations.engine.interface import HeardPoints
 
 LABELS = ("a", "b", "c", "d")
 
@@ -93,6 +98,22 @@ def test_a_phone_that_vanishes_may_have_paid_and_pays_no_more() -> None:
     for each in run.spent:
         assert each.least < each.most == each.planned
         assert each.phones == 120
+
+
+def test_new_phones_have_stores_of_their_own_and_all_leave_a_phase_that_is_over(
+    tmp_path: Path,
+) -> None:
+    run = simulate_campaign(small(), settings(dropout=0.0, turnover=0.1), tmp_path)
+    content = (tmp_path / "campaign.state").read_bytes()
+    (states,) = msgspec.msgpack.decode(content, type=tuple[Any, Any, dict[int, bytes]])[2:]
+    stores = [MemoryStore.from_bytes(state) for state in states.values()]
+    assert len(stores) == 120
+    weeks = Counter(len(Ledger(store.ledger()).days) for store in stores)
+    assert weeks[3] > run.spent[0].phones > 60
+    assert weeks[1] > 3
+    assert weeks[2] > 3
+    for store in stores:
+        assert Phone(store, HeardPoints("lifted-blobs", 3)).phase is None
 
 
 def test_an_interrupted_simulation_goes_on_bit_for_bit(tmp_path: Path) -> None:
@@ -224,7 +245,9 @@ GUIDE = Path(__file__).parents[2] / "docs" / "campaign-simulation.md"
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_the_guide_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     blocks = re.findall(r"```(\w+)\n(.*?)```", GUIDE.read_text("utf-8"), flags=re.DOTALL)
     held = dict(reversed(blocks))
     (tmp_path / "campaign.toml").write_text(held["toml"], "utf-8")
@@ -236,6 +259,8 @@ def test_the_commands_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert re.search(r"^weeks counted +4 of 4$", run.stdout, re.MULTILINE)
     found = json.loads((tmp_path / "year" / "result.json").read_bytes())
     assert [slot["planned"]["kind"] for slot in found["slots"]][:2] == ["discovery", "statistics"]
+    exec(compile(held["python"], "guide", "exec"), {})  # noqa: S102 - our own page
+    assert capsys.readouterr().out.startswith("1 2")
     factors = tmp_path / "contacts.csv"
     factors.write_text(held["text"], "utf-8")
     places = ("street", "shop", "office", "home")

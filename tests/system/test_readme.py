@@ -26,12 +26,14 @@ PAGES = {
 }
 README, SIMULATING = PAGES["README.md"], PAGES["docs/simulating.md"]
 ELSEWHERE = {
+    "docs/campaign-simulation.md": 1,
     "docs/embedding.md": 2,
     "docs/estimators.md": 3,
     "docs/research.md": 5,
     "docs/simulating.md": 4,
 }
-"""Programs that test_embedding_guide, _estimators, _research_page and _library run."""
+"""Programs that test_campaign_simulation, _embedding_guide, _estimators, _research_page and
+_library run."""
 
 
 def anchors(page: str) -> set[str]:

@@ -28,6 +28,9 @@ def read_campaign(file: Path) -> Campaign:
 
     Paths in the file are relative to its folder.
 
+    Args:
+        file: TOML file of the campaign.
+
     Raises:
         InvalidInputError: A file cannot be read, is not TOML, or leads back to itself.
         InvalidParametersError: A key is unknown or missing, or a value is wrong. Every message

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol import distribution
+from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.ledger import YEAR, Ledger
 from earshot_protocol.privacy.mechanisms import Unit
@@ -22,6 +23,7 @@ from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.slots import Slot
 from earshot_simulations.campaigns.life import FIRST_WEEK
 from earshot_simulations.campaigns.settings import CampaignSettings
+from earshot_simulations.populations.interface import Recordings
 
 LEAST_SHARE = 0.05
 """Share of a week's contacts from which on a place's error counts."""
@@ -101,6 +103,8 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
             they promise.
         truth_coverage: Share of them that hold the true contacts: projection, the map's mistakes
             and unknown contacts are outside of what they promise.
+        kept: Share of the true contacts that is left in the sum without noise, where long counts
+            are scaled down.
         unknown: Share of contacts with neither a label nor a name, in the sum without noise.
         right_names: Share of the map's names that are right; None without any.
     """
@@ -110,6 +114,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     noise_error: float | None
     coverage: float | None
     truth_coverage: float | None
+    kept: float | None
     unknown: float | None
     right_names: float | None
 
@@ -213,6 +218,7 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
         covered += (np.abs(published - exact) <= reach).tolist()
         true_covered += (np.abs(published - true) <= reach).tolist()
     total = sum(sum(week.exact) for week in held)
+    contacts = sum(sum(week.true) for week in held)
     named = sum(week.named for week in held)
     return Accuracy(
         weeks=len(held),
@@ -220,9 +226,31 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
         noise_error=float(np.median(noise_errors)) if errors else None,
         coverage=float(np.mean(covered)) if errors else None,
         truth_coverage=float(np.mean(true_covered)) if errors else None,
+        kept=total / contacts if contacts else None,
         unknown=sum(week.exact[-1] for week in held) / total if total else None,
         right_names=sum(week.named_right for week in held) / named if named else None,
     )
+
+
+def entries_of(
+    recordings: Recordings, places: AgreedPlaces | None, labels: Sequence[str]
+) -> NDArray[np.int64]:
+    """Return the entry of a week's sum in which each contact counts, as phones decide it.
+
+    Args:
+        recordings: The contacts.
+        places: Places of the phase; None without any.
+        labels: Labels of the phase.
+    """
+    unknown = 2 * len(labels)
+    entries = np.where(recordings.labels >= 0, recordings.labels, unknown).astype(np.int64)
+    if places is None or not len(entries):
+        return entries
+    within = places.named(labels).within(recordings.points)
+    named = np.array([UNNAMED if each is None else places.labels[each] for each in within])
+    by_map = (recordings.labels < 0) & (named != UNNAMED)
+    entries[by_map] = len(labels) + named[by_map]
+    return entries
 
 
 def fullest(days: Sequence[date]) -> list[date]:

@@ -109,6 +109,7 @@ def _accuracy(every: Accuracy, newest: Accuracy) -> list[list[str]]:
             ("Median error by noise", "noise_error"),
             ("Intervals that hold the sum without noise", "coverage"),
             ("Intervals that hold the truth", "truth_coverage"),
+            ("Contacts that projection keeps", "kept"),
             ("Contacts that are unknown", "unknown"),
             ("Names of the map that are right", "right_names"),
         )

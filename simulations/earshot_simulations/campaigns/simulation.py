@@ -39,9 +39,9 @@ from earshot_server.campaigns.slots import Slot, SlotState, of_slot, phase_ident
 from earshot_server.campaigns.weekly_sum import histogram
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.options import PhaseOptions
-from earshot_simulations.campaigns.findings import CampaignRun, WeekFound, spent_by
+from earshot_simulations.campaigns.findings import CampaignRun, WeekFound, entries_of, spent_by
 from earshot_simulations.campaigns.kept import KeptCampaign
-from earshot_simulations.campaigns.life import Life, PresentPhones, WeekContacts
+from earshot_simulations.campaigns.life import Life, PresentPhones
 from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.ideal import IDEAL
@@ -409,10 +409,11 @@ class _Simulation:
     ) -> WeekFound:
         """Return the truth of a week beside what was published."""
         week, phones = self._life.of_week(number), self._life.phones
-        labels = len(self._campaign.labels)
+        names = self._campaign.labels
+        labels = len(names)
         came = np.zeros(phones, dtype=np.bool_)
         came[self._came(course)] = True
-        entries = self._entries(week)
+        entries = entries_of(week.recordings, self._state.places, names)
         of_those = came[week.phones]
         counts = np.zeros((phones, 2 * labels + 1))
         np.add.at(counts, (week.phones, entries), 1.0)
@@ -434,19 +435,6 @@ class _Simulation:
             named_right=int(right[of_those].sum()),
             has_map=self._state.places is not None,
         )
-
-    def _entries(self, week: WeekContacts) -> NDArray[np.int64]:
-        """Return the entry in which each contact counts."""
-        labels, recordings = len(self._campaign.labels), week.recordings
-        entries = np.where(recordings.labels >= 0, recordings.labels, 2 * labels).astype(np.int64)
-        if self._state.places is not None and len(entries):
-            places = np.append(np.asarray(self._state.places.labels), UNLABELLED)
-            held = self._state.places.named(self._campaign.labels)
-            within = [-1 if each is None else each for each in held.within(recordings.points)]
-            found = places[np.asarray(within)]
-            by_map = (recordings.labels < 0) & (found >= 0)
-            entries[by_map] = labels + found[by_map]
-        return entries
 
     def _came(self, course: Course) -> list[int]:
         """Return the phones whose counts were added up."""

@@ -86,6 +86,7 @@ def _accuracy(prefix: str, found: Accuracy) -> Iterator[str]:
         "error by noise": found.noise_error,
         "coverage": found.coverage,
         "coverage of the truth": found.truth_coverage,
+        "kept by projection": found.kept,
         "unknown": found.unknown,
         "right names": found.right_names,
     }
