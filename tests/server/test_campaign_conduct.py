@@ -14,7 +14,9 @@ from support.campaigns import campaign
 from support.moved_clock import MovedClock
 
 from earshot_protocol.phases.statistics import StatisticsParameters
-from earshot_server.campaigns.campaign import ExpectedContacts
+from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_server.campaigns.campaign import ExpectedContacts, SumOptions
 from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.campaigns.plan import Planning, planned
 from earshot_server.campaigns.schedule import GATHERING, PhaseKind
@@ -114,6 +116,22 @@ def test_all_phones_of_the_cohorts_may_join(
     assert gathering.wanted == 130
     southern = registry.enrol(os.urandom(32), bytes(16), 1000, "south")
     assert registry.join(gathering.phase, southern) is None
+
+
+@pytest.mark.parametrize("summation", [SummationName.BELL, SummationName.TWO_OPERATORS])
+def test_whatever_the_crowd_a_phase_costs_what_the_plan_says(summation: SummationName) -> None:
+    """So that all enrolled phones may join, however many these are."""
+    planning = Planning(campaign(weeks=2, sum=SumOptions(summation=summation)))
+    for parameters in (planning.week, planning.discovery):
+        assert parameters is not None
+        costs = {
+            tuple(
+                (expense.release.unit, epsilon_at(TOLD_DELTA, [expense]))
+                for expense in msgspec.structs.replace(parameters, phones=phones).plan().expenses()
+            )
+            for phones in (8, 100, 5000, 20_000, 1_000_000)
+        }
+        assert len(costs) == 1
 
 
 def test_a_gathering_that_failed_is_repeated_once_and_late_slots_follow(
