@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,13 @@ def test_the_map_of_the_file_is_found_by_others() -> None:
     for each in run.spent:
         assert each.least == each.most == each.planned
     assert "is not in these ledgers" in " ".join(run.notes)
+
+
+def test_the_campaign_before_is_not_simulated_and_the_run_says_so() -> None:
+    before = small(begins=date(2026, 12, 7), weeks=4)
+    run = simulate_campaign(small(weeks=1, follows=before), settings(dropout=0.0))
+    assert any("was not simulated" in note for note in run.notes)
+    assert run.plan.digest != planned(small(weeks=1)).digest
 
 
 @pytest.mark.slow

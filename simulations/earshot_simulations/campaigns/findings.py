@@ -171,6 +171,11 @@ class CampaignRun:
             f"{slot.planned.kind} {slot.planned.number} failed: {slot.reason}" for slot in failed
         ]
         said += [f"{count} refusals by phones: {reason}" for reason, count in self.refusals.items()]
+        if self.plan.campaign.follows is not None:
+            said.append(
+                "The campaign that this one follows was not simulated: its cost is not in these "
+                "ledgers, nor its last map."
+            )
         if self.plan.campaign.map:
             said.append(
                 "The map that the file names was found by phones outside the campaign, whose cost "
