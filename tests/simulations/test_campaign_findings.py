@@ -16,9 +16,16 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Matrix
 from earshot_server.campaigns.campaign import ExpectedContacts
 from earshot_server.discovery.optics import Optics
-from earshot_simulations.campaigns.findings import WeekFound, accuracy, entries_of, fullest
+from earshot_simulations.campaigns.findings import (
+    WeekFound,
+    accuracy,
+    entries_of,
+    fullest,
+    smoothed_accuracy,
+)
 from earshot_simulations.campaigns.life import Life, PresentPhones
 from earshot_simulations.campaigns.settings import CampaignSettings
+from earshot_simulations.campaigns.simulation import simulate_campaign
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, Scenario
@@ -26,6 +33,7 @@ from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.populations import LiftedBlobs, Recordings
 
 FIRST = date(2027, 1, 4)
+CROWD = CampaignSettings(data="blobs", pool=20, phones=200, jobs=1)
 
 
 def week(**changes: Any) -> WeekFound:
@@ -69,6 +77,24 @@ def test_weeks_without_a_result_do_not_count() -> None:
     assert accuracy([failed, week()]) == accuracy([week()])
     assert accuracy([failed]).weeks == 0
     assert accuracy([failed]).error is None
+
+
+def test_smoothed_counts_are_judged_like_single_weeks() -> None:
+    run = simulate_campaign(campaign(weeks=3, labels=("a", "b"), discovery=None), CROWD)
+    by_hand, by_noise, held = [], [], []
+    for found, published in zip(run.weeks, run.series.weeks, strict=True):
+        for place, true in enumerate(found.true):
+            figure = published.places[place].smoothed
+            assert figure is not None
+            by_hand.append(abs(figure.value * found.phones - true) / true)
+            exact = found.exact[place]  # without a map, only labelled contacts count
+            by_noise.append(abs(figure.value * found.phones - exact) / exact)
+            held.append(figure.least <= exact / found.phones <= figure.most)
+    assert run.smoothed.error == pytest.approx(np.median(by_hand))
+    assert run.smoothed.noise_error == pytest.approx(np.median(by_noise))
+    assert run.smoothed.coverage == np.mean(held)
+    assert smoothed_accuracy(run.weeks[:1], run.series) != run.smoothed
+    assert smoothed_accuracy([], run.series).error is None
 
 
 def test_a_year_is_full_before_a_release_drops_out_of_it() -> None:

@@ -245,7 +245,10 @@ def test_a_run_is_written(tmp_path: Path) -> None:
     assert held["digest"] == planned(small(weeks=1)).digest
     assert held["weeks"][0]["true"] == list(run.weeks[0].true)
     page = (tmp_path / "report.html").read_text("utf-8")
-    assert all(f">{name}<" in page for name in ("All contacts", *LABELS))
+    assert all(f">{name}<" in page for name in ("Contacts per phone", *LABELS))
+    published = (tmp_path / "series.csv").read_text("utf-8").splitlines()
+    assert len(published) == 1 + len(LABELS) + 2
+    assert held["smoothed"]["error"] is not None
     assert "1 of 1 week counted over 120 phones" in page
 
 

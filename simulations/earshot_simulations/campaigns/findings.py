@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +21,7 @@ from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.ledger import YEAR, Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.campaigns.plan import CampaignPlan
+from earshot_server.campaigns.series import Series, series_of
 from earshot_server.campaigns.slots import Slot
 from earshot_simulations.campaigns.life import FIRST_WEEK
 from earshot_simulations.campaigns.settings import CampaignSettings
@@ -119,6 +121,21 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     right_names: float | None
 
 
+class SmoothedAccuracy(msgspec.Struct, frozen=True, kw_only=True):
+    """Error of the series' smoothed counts, of the same places and weeks.
+
+    Attributes:
+        error: Median relative error against the true contacts of the phones that came; None
+            without any.
+        noise_error: The same against the sum without noise.
+        coverage: Share of their intervals of 95 % that hold the sum without noise.
+    """
+
+    error: float | None
+    noise_error: float | None
+    coverage: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class CampaignRun:
     """A simulated campaign.
@@ -154,6 +171,17 @@ class CampaignRun:
     def newest(self) -> Accuracy:
         """Accuracy of the newest week."""
         return accuracy(self.weeks[-1:])
+
+    @functools.cached_property
+    def series(self) -> Series:
+        """What an authority would publish after the last phase."""
+        moments = [slot.ended for slot in self.slots if slot.ended is not None]
+        return series_of(self.plan, self.slots, max(moments, default=self.plan.phases[0].opens))
+
+    @property
+    def smoothed(self) -> SmoothedAccuracy:
+        """Accuracy of the series' smoothed counts."""
+        return smoothed_accuracy(self.weeks, self.series)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -197,6 +225,7 @@ class CampaignRun:
                 "labels": self.plan.campaign.labels,
                 "accuracy": self.accuracy,
                 "newest": self.newest,
+                "smoothed": self.smoothed,
                 "spent": self.spent,
                 "refusals": dict(self.refusals),
                 "notes": self.notes,
@@ -214,10 +243,9 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
     held = [week for week in weeks if week.published]
     errors, noise_errors, covered, true_covered = [], [], [], []
     for week in held:
-        true = np.array(week.true, dtype=np.float64)
-        large = true >= LEAST_SHARE * max(1.0, true.sum())
+        true, large = _large(week)
         published, exact = week.places(week.published)[large], week.places(week.exact)[large]
-        true, reach = true[large], STANDARD * week.entry_deviation
+        reach = STANDARD * week.entry_deviation
         errors += (np.abs(published - true) / true).tolist()
         noise_errors += (np.abs(published - exact) / np.maximum(exact, 1.0)).tolist()
         covered += (np.abs(published - exact) <= reach).tolist()
@@ -234,6 +262,35 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
         kept=total / contacts if contacts else None,
         unknown=sum(week.exact[-1] for week in held) / total if total else None,
         right_names=sum(week.named_right for week in held) / named if named else None,
+    )
+
+
+def _large(week: WeekFound) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the true contacts of places whose error counts, and which places these are."""
+    true = np.array(week.true, dtype=np.float64)
+    large = true >= LEAST_SHARE * max(1.0, true.sum())
+    return true[large], large
+
+
+def smoothed_accuracy(weeks: Iterable[WeekFound], series: Series) -> SmoothedAccuracy:
+    """Return the accuracy of a series' smoothed counts; weeks without a result do not count."""
+    rows = {week.number: week.places for week in series.counted}
+    errors, noise_errors, covered = [], [], []
+    for week in weeks:
+        found = [row.smoothed for row in rows.get(week.number, ()) if row.smoothed is not None]
+        if not found:
+            continue
+        true, large = _large(week)
+        figures = np.array([[each.least, each.value, each.most] for each in found])[large]
+        least, value, most = week.phones * figures.T
+        exact = week.places(week.exact)[large]
+        errors += (np.abs(value - true) / true).tolist()
+        noise_errors += (np.abs(value - exact) / np.maximum(exact, 1.0)).tolist()
+        covered += ((least <= exact) & (exact <= most)).tolist()
+    return SmoothedAccuracy(
+        error=float(np.median(errors)) if errors else None,
+        noise_error=float(np.median(noise_errors)) if errors else None,
+        coverage=float(np.mean(covered)) if errors else None,
     )
 
 

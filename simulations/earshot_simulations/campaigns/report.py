@@ -1,41 +1,37 @@
-"""The page of a simulated campaign: published counts beside the truth."""
+"""The page of a simulated campaign: what an authority would publish, beside the truth."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 from earshot_protocol import distribution
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.campaigns.series_table import CSV, JSON, PACKAGE, write_series
 from earshot_server.campaigns.slots import Slot
-from earshot_simulations.campaigns.findings import STANDARD, Accuracy, CampaignRun, WeekFound
-from earshot_simulations.reporting import drawing, pages
-from earshot_simulations.reporting.drawing import INK, MUTED, PALETTE, Picture
+from earshot_server.dashboard import series as shown
+from earshot_simulations.campaigns.findings import CampaignRun
+from earshot_simulations.reporting import pages
 from earshot_simulations.reporting.words import NOTHING, counted, duration, optional, real, whole
 
-FILES = ("result.json", "report.html")
+_RESULT = ("result.json", "report.html")
+FILES = (*_RESULT, CSV, PACKAGE, JSON)
 """Files of a simulated campaign, beside what it keeps to go on."""
 _MOST_PLACES = 12
-_HEIGHT = 2.2
 
 
 def page(run: CampaignRun) -> str:
     """Return the page of a simulated campaign, without outside resources."""
-    order = _largest(run)
-    shown = order[:_MOST_PLACES]
-    names = run.plan.campaign.labels
-    has_weeks = any(week.published for week in run.weeks)
-    charts = {"All contacts": _chart(run, None)} if has_weeks else {}
-    charts |= {names[place]: _chart(run, place) for place in shown if has_weeks}
+    series, places = run.series, _largest(run)
+    charts = (
+        {series.places[each]: shown.chart(series, each, _true_shares(run, each)) for each in places}
+        if series.weeks
+        else {}
+    )
     return pages.page(
         "campaigns/report.html",
         title=run.plan.campaign.name,
@@ -45,9 +41,17 @@ def page(run: CampaignRun) -> str:
         warnings=run.notes[:1],
         figures=_figures(run),
         run=run,
+        headlines=shown.headline(series),
+        legend=shown.legend(truth=True),
+        explanation=shown.explanation(),
+        total=shown.chart(series, None, _per_phone(run)) if series.weeks else "",
         charts=charts,
-        left_out=len(order) - len(shown),
-        accuracy=_accuracy(run.accuracy, run.newest),
+        left_out=len(series.places) - len(places),
+        weeks=[
+            [row.days, row.phones, row.per_phone, row.change, row.note]
+            for row in shown.table(series)
+        ],
+        accuracy=_accuracy(run),
         spent=[
             [
                 each.unit,
@@ -65,10 +69,11 @@ def page(run: CampaignRun) -> str:
 
 
 def write(run: CampaignRun, folder: Path) -> None:
-    """Write the files of a simulated campaign to an existing folder."""
+    """Write the files of a simulated campaign, and its series, to an existing folder."""
     result = json.dumps(run.plain(), indent=2, allow_nan=False, ensure_ascii=False)
-    for name, content in zip(FILES, (result + "\n", page(run)), strict=True):
+    for name, content in zip(_RESULT, (result + "\n", page(run)), strict=True):
         replace_file(folder / name, content)
+    write_series(run.series, folder)
 
 
 def headline(run: CampaignRun) -> str:
@@ -101,9 +106,11 @@ def _figures(run: CampaignRun) -> dict[str, str]:
     }
 
 
-def _accuracy(every: Accuracy, newest: Accuracy) -> list[list[str]]:
+def _accuracy(run: CampaignRun) -> list[list[str]]:
+    """Return rows of the figures of all weeks, of the newest one, and of smoothed counts."""
+    found = (run.accuracy, run.newest, run.smoothed)
     return [
-        [name, optional(getattr(every, field), _share), optional(getattr(newest, field), _share)]
+        [name, *(optional(getattr(each, field, None), _share) for each in found)]
         for name, field in (
             ("Median error against the truth", "error"),
             ("Median error by noise", "noise_error"),
@@ -133,63 +140,21 @@ def _share(value: float) -> str:
 
 
 def _largest(run: CampaignRun) -> list[int]:
-    """Return the places, those with most true contacts first."""
+    """Return the places with most true contacts, in the order of the campaign's labels."""
     total = np.zeros(len(run.plan.campaign.labels))
     for week in run.weeks:
         total += week.true
-    return [int(place) for place in np.argsort(-total, kind="stable")]
+    most = np.argsort(-total, kind="stable")[:_MOST_PLACES]
+    return sorted(int(place) for place in most if total[place])
 
 
-def _chart(run: CampaignRun, place: int | None) -> Picture:
-    """Draw published contacts of a place, or of all, beside the truth."""
-    numbers = np.array([week.number for week in run.weeks])
-    true = np.array([_true(week.true, place) for week in run.weeks])
-    exact = np.array([_exact(week, place) for week in run.weeks])
-    published, reach = _published(run, place)
-    held = ~np.isnan(published)
-
-    def draw(axes: Axes) -> None:
-        band = published - reach, published + reach
-        axes.fill_between(numbers, *band, color=PALETTE[0], alpha=0.25, linewidth=0)
-        axes.plot(numbers, published, color=PALETTE[0], marker=".", linewidth=1, label="published")
-        axes.plot(numbers, exact, color=MUTED, linestyle="--", linewidth=1, label="without noise")
-        axes.plot(numbers, true, color=INK, linewidth=1, label="true")
-        axes.set_ylim(bottom=min(0.0, float(np.nanmin(band[0], initial=0.0))))
-        axes.set_xlabel("week")
-        axes.set_ylabel("contacts")
-        axes.grid(axis="y", linewidth=0.6)
-        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderpad=0)
-
-    name = "all places" if place is None else run.plan.campaign.labels[place]
-    apart = np.abs(published[held] - true[held]) / np.maximum(true[held], 1)
-    alt = (
-        f"Published and true contacts of {name} in {counted(int(held.sum()), 'week')}: true ones "
-        f"from {whole(int(true.min()))} to {whole(int(true.max()))}, published ones apart by "
-        f"{_share(float(np.median(apart)))} in the median week."
-    )
-    return drawing.picture(draw, _HEIGHT, alt)
+def _per_phone(run: CampaignRun) -> list[float | None]:
+    """Return the true contacts per phone of each week of the series."""
+    true = {week.number: sum(week.true) / week.phones for week in run.weeks if week.phones}
+    return [true.get(week.number) for week in run.series.weeks]
 
 
-def _true(contacts: tuple[int, ...], place: int | None) -> int:
-    return sum(contacts) if place is None else contacts[place]
-
-
-def _exact(week: WeekFound, place: int | None) -> float:
-    return sum(week.exact) if place is None else float(week.places(week.exact)[place])
-
-
-def _published(
-    run: CampaignRun, place: int | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return published contacts by week, NaN without any, and half of their intervals."""
-    values, reach = np.full(len(run.weeks), np.nan), np.full(len(run.weeks), np.nan)
-    for row, week in enumerate(run.weeks):
-        if not week.published:
-            continue
-        if place is None:
-            values[row] = sum(week.published)
-            reach[row] = STANDARD * week.deviation * np.sqrt(len(week.published))
-        else:
-            values[row] = week.places(week.published)[place]
-            reach[row] = STANDARD * week.entry_deviation
-    return values, reach
+def _true_shares(run: CampaignRun, place: int) -> list[float | None]:
+    """Return the true share of a place in each week of the series."""
+    true = {week.number: week.true[place] / sum(week.true) for week in run.weeks if any(week.true)}
+    return [true.get(week.number) for week in run.series.weeks]

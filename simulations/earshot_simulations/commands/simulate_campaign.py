@@ -17,7 +17,7 @@ from earshot_simulations.reporting.resuming import resumable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from earshot_simulations.campaigns.findings import Accuracy, CampaignRun
+    from earshot_simulations.campaigns.findings import Accuracy, CampaignRun, SmoothedAccuracy
 
 _DEFAULT = CampaignSettings()
 _NAME = 26
@@ -38,7 +38,7 @@ def campaign(
     It runs the plan that `earshot campaign plan` shows, with the phones' ledgers and policies.
 
     Args:
-        out: Folder for result.json and report.html; an interrupted simulation there continues.
+        out: Folder for the page, result.json and the series; an interrupted simulation continues.
         overwrite: Write even to a folder that holds other files.
         as_json: Print result.json, and nothing else.
     """
@@ -70,6 +70,7 @@ def _lines(run: CampaignRun) -> Iterator[str]:
     yield f"{'weeks counted':<{_NAME}} {run.accuracy.weeks} of {run.plan.campaign.weeks}"
     yield from _accuracy("", run.accuracy)
     yield from _accuracy("newest week: ", run.newest)
+    yield from _accuracy("smoothed: ", run.smoothed)
     for spent in run.spent:
         yield (
             f"{f'ε per {spent.unit}':<{_NAME}} {spent.least:.3f} to {spent.most:.3f}, median "
@@ -80,16 +81,17 @@ def _lines(run: CampaignRun) -> Iterator[str]:
         yield f"{'note':<{_NAME}} {note}"
 
 
-def _accuracy(prefix: str, found: Accuracy) -> Iterator[str]:
-    told = {
-        "error": found.error,
-        "error by noise": found.noise_error,
-        "coverage": found.coverage,
-        "coverage of the truth": found.truth_coverage,
-        "kept by projection": found.kept,
-        "unknown": found.unknown,
-        "right names": found.right_names,
-    }
-    for name, value in told.items():
-        shown_value = "–" if value is None else f"{100 * value:.1f} %"
-        yield f"{prefix + name:<{_NAME}} {shown_value}"
+def _accuracy(prefix: str, found: Accuracy | SmoothedAccuracy) -> Iterator[str]:
+    for name, field in (
+        ("error", "error"),
+        ("error by noise", "noise_error"),
+        ("coverage", "coverage"),
+        ("coverage of the truth", "truth_coverage"),
+        ("kept by projection", "kept"),
+        ("unknown", "unknown"),
+        ("right names", "right_names"),
+    ):
+        if hasattr(found, field):
+            value = getattr(found, field)
+            shown_value = "–" if value is None else f"{100 * value:.1f} %"
+            yield f"{prefix + name:<{_NAME}} {shown_value}"
