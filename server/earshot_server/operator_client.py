@@ -17,6 +17,7 @@ from urllib import parse
 
 from earshot_protocol.api import (
     AUDIT,
+    CAMPAIGNS,
     COHORTS,
     ENROL,
     INVITATIONS,
@@ -37,6 +38,9 @@ from earshot_protocol.errors import InvalidInputError, LocalError, MalformedMess
 from earshot_protocol.text import bare, one_line
 from earshot_server.api.views import (
     Audit,
+    CampaignExport,
+    CampaignView,
+    CampaignViews,
     Cohorts,
     Invitations,
     NewOperator,
@@ -48,6 +52,7 @@ from earshot_server.api.views import (
     PhaseView,
     PhoneCounts,
     PrivacySpent,
+    StartCampaign,
     Started,
     Stopped,
     TwoOperators,
@@ -66,6 +71,7 @@ _LONGEST_TEXT = 300
 _LONGEST_REFUSAL = 3000
 """Most characters shown of untrusted text, and of a server's reasons."""
 _PREFIX = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{1,64}", re.ASCII)
 _T = TypeVar("_T")
 
 
@@ -159,6 +165,45 @@ class OperatorClient:
         """Return everything stored about a phase."""
         return self._call(_path(phase) + "/export", PhaseExport)
 
+    def start_campaign(self, start: StartCampaign) -> CampaignView:
+        """Start a campaign."""
+        return self._call(CAMPAIGNS, CampaignView, start)
+
+    def campaigns(self) -> tuple[CampaignView, ...]:
+        """Return all campaigns, newest first."""
+        return self._call(CAMPAIGNS, CampaignViews).campaigns
+
+    def find_campaign(self, written: str) -> str:
+        """Return the digest of the only campaign of a name, or whose digest begins so.
+
+        Raises:
+            ServerError: There is no such campaign, or several; the message lists them.
+        """
+        known = self.campaigns()
+        begins = written.strip().rstrip("….").lower()
+        found = [each for each in known if each.name == written] or [
+            each for each in known if _DIGEST.fullmatch(begins) and each.campaign.startswith(begins)
+        ]
+        if len(found) == 1:
+            return found[0].campaign
+        named = ", ".join(f"{each.campaign[:12]} ({each.name})" for each in found or known)
+        if found:
+            raise ServerError(f"{len(found)} campaigns are called so, give a digest: {named}")
+        there = f"there are {named}" if named else "none was started here"
+        raise ServerError(one_line(f"no campaign is called {written!r}: {there}", _LONGEST_REFUSAL))
+
+    def campaign(self, digest: str) -> CampaignExport:
+        """Return a campaign, its plan, and what became of its phases."""
+        return self._call(_campaign(digest), CampaignExport)
+
+    def stop_campaign(self, digest: str) -> CampaignView:
+        """Stop a campaign for good."""
+        return self._call(_campaign(digest) + "/stop", CampaignView, {})
+
+    def resume_campaign(self, digest: str) -> CampaignView:
+        """Let a campaign go on that is paused."""
+        return self._call(_campaign(digest) + "/resume", CampaignView, {})
+
     def privacy(self) -> PrivacySpent:
         """Return the privacy that phones have spent in all phases."""
         return self._call(PRIVACY, PrivacySpent)
@@ -242,6 +287,10 @@ class OperatorClient:
 
 def _path(phase: str) -> str:
     return f"{PHASES}/{parse.quote(phase, safe='')}"
+
+
+def _campaign(digest: str) -> str:
+    return f"{CAMPAIGNS}/{parse.quote(digest, safe='')}"
 
 
 def _operator(name: str) -> str:

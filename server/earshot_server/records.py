@@ -28,6 +28,15 @@ MOST_TRIES = 12
 """Number of tries to move a phase on before it fails; they span about two and a half hours."""
 
 
+class CampaignState(enum.StrEnum):
+    """What drivers do with a campaign."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """Nothing opens until an operator resumes it."""
+    STOPPED = "stopped"
+
+
 class StepRecord(msgspec.Struct, frozen=True):
     """One step in the history of a phase.
 

@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -203,3 +204,39 @@ def test_invitations_are_listed_revoked_and_refused_by_name(desk: Desk, tmp_path
     assert "  revoked " in desk.types("invite", "list")
     phone = ("phone", "--data", str(tmp_path / "phone"), "--once", "--invitation", code)
     assert "this invitation was revoked" in desk.types(*phone, status=2)
+
+
+def test_a_campaign_is_run_by_commands(desk: Desk, tmp_path: Path) -> None:
+    today = datetime.now(UTC).date()
+    file = tmp_path / "north.toml"
+    file.write_text(
+        f'name = "North"\nfrom = {today}\nweeks = 3\n[expected]\nphones = 5000\n'
+        "contacts = 3\n[budget]\ncontinues = false\n"
+    )
+    digest = desk.types("campaign", "start", str(file)).strip()
+    assert re.fullmatch("[0-9a-f]{64}", digest)
+    assert "it runs" in desk.types("campaign", "start", str(file), status=2)
+    line = desk.types("campaign", "list").strip()
+    assert line == (
+        f"{digest[:12]}  running  {today} to {today + timedelta(weeks=3)}  3 planned  “North”"
+    )
+    listed = json.loads(desk.types("campaign", "list", "--json"))["campaigns"]
+    assert [each["campaign"] for each in listed] == [digest]
+    for name in ("North", digest[:6], digest):
+        shown = desk.types("campaign", "show", name)
+        assert shown.splitlines()[:2] == [line, f"  plan: {digest}"]
+        assert f"may open from {today + timedelta(weeks=1)}" in shown
+    assert len(json.loads(desk.types("campaign", "show", "North", "--json"))["slots"]) == 3
+    assert "no campaign is called 'South': there are" in desk.types(
+        "campaign", "show", "South", status=2
+    )
+    assert "not paused" in desk.types("campaign", "resume", "North", status=2)
+    assert "stopped  " in desk.types("campaign", "stop", "North")
+    shown = desk.types("campaign", "show", "North")
+    assert "stopped: stopped by an operator" in shown
+    assert shown.count(": stopped") == 4
+    out = tmp_path / "series"
+    files = desk.types("campaign", "export", "North", "--out", str(out)).split()
+    assert files == [str(out / each) for each in ("series.csv", "series.json", "datapackage.json")]
+    assert "the campaign was stopped" in (out / "series.csv").read_text()
+    assert "--overwrite" in desk.types("campaign", "export", "North", "--out", str(out), status=2)

@@ -195,11 +195,14 @@ DENIED = {
         "UPDATE tallies SET count = 0",
         "DELETE FROM drivers",
         "DELETE FROM invitations",
+        "UPDATE campaigns SET plan = ''",
+        "INSERT INTO campaign_phases (number) VALUES (1)",
+        "DELETE FROM missed_phases",
     ),
     "driver": (
         *ANYBODY,
         "SELECT public_key FROM phones",
-        "SELECT count(*) FROM phones",
+        "SELECT phone FROM phones",
         "DELETE FROM phones",
         "SELECT phone FROM members",
         "UPDATE members SET index = 0",
@@ -212,8 +215,11 @@ DENIED = {
         "SELECT rule FROM refusals",
         "UPDATE answers SET phone = 2",
         "UPDATE tasks SET task = ''",
-        "INSERT INTO gatherings (phase) VALUES ('')",
         "UPDATE gatherings SET joined = 0",
+        "INSERT INTO campaigns (plan) VALUES ('')",
+        "UPDATE campaigns SET state = 'running'",
+        "UPDATE campaign_phases SET attempt = 1",
+        "DELETE FROM missed_phases",
     ),
 }
 

@@ -94,6 +94,15 @@ class _PhoneConverter(BaseConverter):
         return int(value)
 
 
+class _CampaignConverter(BaseConverter):
+    """Converter of a campaign in a path: the 64 hexadecimal digits of its plan's digest."""
+
+    regex = "[0-9a-f]{64}"
+
+    def to_python(self, value: str) -> bytes:
+        return bytes.fromhex(value)
+
+
 class _PhaseConverter(BaseConverter):
     """Converter of a phase in a path: 32 hexadecimal digits."""
 
@@ -122,6 +131,7 @@ def create_app(settings: ApiSettings) -> Flask:
     PagesOfPhones(settings.phone_origins).install(app)
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
     app.url_map.converters |= {"phone": _PhoneConverter, "invitation": _InvitationConverter}
+    app.url_map.converters |= {"campaign": _CampaignConverter}
     operators = OperatorAuthentication(credentials, database, limits)
     known, browsers = operators.by_token, Browsers(operators)
     orders = Orders(database, credentials, settings.helper_key)

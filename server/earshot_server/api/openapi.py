@@ -31,6 +31,9 @@ from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.problems import FIELDS_TOO_LARGE, HTTP_KINDS, KINDS, VERSION
 from earshot_server.api.views import (
     Audit,
+    CampaignExport,
+    CampaignView,
+    CampaignViews,
     Cohorts,
     Histograms,
     Invitations,
@@ -43,6 +46,7 @@ from earshot_server.api.views import (
     PhoneCounts,
     PrivacySpent,
     Results,
+    StartCampaign,
     Started,
     Stopped,
     TwoOperators,
@@ -108,9 +112,11 @@ class Operation:
 
 
 _ONE = PHASES + "/{phase}"
+_ONE_CAMPAIGN = api.CAMPAIGNS + "/{campaign}"
 _ONE_OPERATOR = api.OPERATORS + "/{operator}"
 _PATH_PARAMETERS = {
     "phase": "^[0-9a-f]{32}$",
+    "campaign": "^[0-9a-f]{64}$",
     "operator": "^[a-z][a-z0-9._-]{0,31}$",
     "invitation": "^[a-z0-9][a-z0-9._-]{0,31}$",
     "phone": "^[1-9][0-9]{0,17}$",
@@ -230,6 +236,42 @@ OPERATIONS = (
         _OPERATOR,
         None,
         PhaseExport,
+    ),
+    Operation(
+        "post",
+        api.CAMPAIGNS,
+        "Start a campaign: its phases then open by themselves",
+        _OPERATOR,
+        StartCampaign,
+        CampaignView,
+        201,
+        422,
+        role=Role.OPERATOR,
+    ),
+    Operation("get", api.CAMPAIGNS, "List campaigns", _OPERATOR, gives=CampaignViews),
+    Operation(
+        "get",
+        _ONE_CAMPAIGN,
+        "Read a campaign: its plan, and what became of its phases",
+        _OPERATOR,
+        gives=CampaignExport,
+    ),
+    Operation(
+        "post",
+        _ONE_CAMPAIGN + "/stop",
+        "Stop a campaign: for good",
+        _OPERATOR,
+        gives=CampaignView,
+        role=Role.OPERATOR,
+    ),
+    Operation(
+        "post",
+        _ONE_CAMPAIGN + "/resume",
+        "Resume a campaign: one that was paused when the server was restored",
+        _OPERATOR,
+        gives=CampaignView,
+        problem=409,
+        role=Role.OPERATOR,
     ),
     Operation(
         "get",

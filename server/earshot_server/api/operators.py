@@ -1,4 +1,4 @@
-"""Endpoints for operators: invite phones, start, begin, watch, stop and export phases."""
+"""Endpoints for operators: invite phones, start, watch, stop and export phases and campaigns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from flask import Blueprint, Response, request
 
 from earshot_protocol.api import (
+    CAMPAIGNS,
     COHORTS,
     INVITATIONS,
     LARGEST_START,
@@ -28,6 +29,7 @@ from earshot_server.api.views import (
     Phases,
     PhaseView,
     PrivacySpent,
+    StartCampaign,
     Started,
 )
 from earshot_server.store.operators import Role
@@ -64,6 +66,12 @@ class OperatorEndpoints:
         blueprint.post(f"{one}/begin")(needs(Role.OPERATOR, self.begin))
         blueprint.post(f"{one}/stop")(needs(Role.OPERATOR, self.stop))
         blueprint.get(f"{one}/export")(self.export)
+        campaign = f"{CAMPAIGNS}/<campaign:digest>"
+        blueprint.post(CAMPAIGNS)(needs(Role.OPERATOR, self.start_campaign))
+        blueprint.get(CAMPAIGNS)(self.campaigns)
+        blueprint.get(campaign)(self.campaign)
+        blueprint.post(f"{campaign}/stop")(needs(Role.OPERATOR, self.stop_campaign))
+        blueprint.post(f"{campaign}/resume")(needs(Role.OPERATOR, self.resume_campaign))
         return blueprint
 
     def invite(self) -> Response:
@@ -124,3 +132,24 @@ class OperatorEndpoints:
     def stop(self, phase: bytes) -> Response:
         """Stop a phase without a result; one that is over is returned as it is."""
         return bodies.respond(self._orders.stop(phase))
+
+    def start_campaign(self) -> Response:
+        """Start a campaign: the driver opens its phases."""
+        wanted = bodies.decode(bodies.read(LARGEST_START), StartCampaign)
+        return bodies.respond(self._orders.start_campaign(wanted), 201)
+
+    def campaigns(self) -> Response:
+        """List campaigns."""
+        return bodies.respond(self._orders.campaigns())
+
+    def campaign(self, digest: bytes) -> Response:
+        """Return a campaign, its plan, and what became of its phases."""
+        return bodies.respond(self._orders.campaign(digest))
+
+    def stop_campaign(self, digest: bytes) -> Response:
+        """Stop a campaign for good."""
+        return bodies.respond(self._orders.stop_campaign(digest))
+
+    def resume_campaign(self, digest: bytes) -> Response:
+        """Let a campaign go on that was paused."""
+        return bodies.respond(self._orders.resume_campaign(digest))

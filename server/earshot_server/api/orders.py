@@ -1,4 +1,6 @@
-"""Orders of operators, by API or dashboard: invite phones and revoke; start, begin, stop phases.
+"""Orders of operators, by API or dashboard: invite phones and revoke; start and stop phases.
+
+Campaigns are started, stopped and resumed likewise.
 
 An order that changes the database and its audit log entry are one transaction.
 """
@@ -7,18 +9,36 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime
+
+import msgspec
 
 from earshot_protocol.api import Invitation, Invite, StartPhase
 from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.api.authentication import present_operator
 from earshot_server.api.problems import UnknownPhaseError
-from earshot_server.api.views import NewOperator, OperatorToken, PhaseView, Stopped, TwoOperators
+from earshot_server.api.views import (
+    CampaignExport,
+    CampaignView,
+    CampaignViews,
+    NewOperator,
+    OperatorToken,
+    PhaseView,
+    StartCampaign,
+    Stopped,
+    TwoOperators,
+)
 from earshot_server.attestation import InvitationCodes
+from earshot_server.campaigns.admission import CampaignAdmission
+from earshot_server.campaigns.conduct import CampaignConductor, StartedCampaign
+from earshot_server.campaigns.plan import Planning
+from earshot_server.campaigns.schedule import midnight
 from earshot_server.credentials import Credentials
 from earshot_server.phases.forecast import check_possible, refusals
-from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
+from earshot_server.records import GATHERING, STOPPED_REASON, CampaignState, PhaseRecord
 from earshot_server.store.archive import Archive
+from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Database
 from earshot_server.store.invitations import IssuedInvitations
 from earshot_server.store.operators import Accounts
@@ -40,6 +60,8 @@ class Orders:
         self.invitations = IssuedInvitations(database)
         self._database = database
         self._registry = Registry(database)
+        self._campaigns = CampaignRows(database)
+        self._conductor = CampaignConductor(database)
         self.accounts = Accounts(database)
         self._credentials = credentials
         leader = credentials.leader if helper else ""
@@ -214,6 +236,86 @@ class Orders:
             if stopped:
                 self._record("stop phase", phase.hex(), reason)
         return Stopped(stopped=stopped, phase=PhaseView.of(self.known(phase)))
+
+    def start_campaign(self, wanted: StartCampaign) -> CampaignView:
+        """Start a campaign; the driver opens its phases.
+
+        Raises:
+            InvalidParametersError: It cannot run here, was started before, or would not go as
+                planned and `wanted.anyway` is false.
+        """
+        names = [cohort.name for cohort in self.archive.cohorts()]
+        admission = CampaignAdmission(self._conductor, names, bool(self.two_operators.helper))
+        with self._campaigns.deciding():
+            now = datetime.fromtimestamp(self._database.now(), UTC)
+            found = admission.check(wanted.campaign, now)
+            if found.objections and not wanted.anyway:
+                raise InvalidParametersError(
+                    f"it would not go as planned: {'; '.join(found.objections)}. Start it all the "
+                    "same: --anyway on the command line, in a request the field anyway set to true"
+                )
+            encode = msgspec.msgpack.encode
+            name = present_operator().name
+            self._campaigns.add(found.digest, encode(found.plan), encode(found.discovery), name)
+            if found.follows is not None:
+                self._campaigns.give_way(found.follows.row.campaign, wanted.campaign.begins)
+            self._record("start campaign", found.plan.digest, wanted.campaign.name)
+        return self._campaign(self._conductor.one(found.digest)).campaign
+
+    def campaigns(self) -> CampaignViews:
+        """Return all campaigns."""
+        found = tuple(self._campaign(each).campaign for each in self._conductor.all())
+        return CampaignViews(campaigns=found)
+
+    def campaign(self, digest: bytes) -> CampaignExport:
+        """Return a campaign and what became of its phases.
+
+        Raises:
+            UnknownCampaignError: There is none of this digest.
+        """
+        return self._campaign(self._conductor.one(digest))
+
+    def _campaign(self, started: StartedCampaign) -> CampaignExport:
+        slots = self._conductor.slots(started)
+        view = CampaignView.of(started, slots)
+        return CampaignExport(campaign=view, plan=started.plan, slots=slots)
+
+    def stop_campaign(self, digest: bytes) -> CampaignView:
+        """Stop a campaign for good, and its phase under way; one that is stopped stays so.
+
+        Raises:
+            UnknownCampaignError: There is none of this digest.
+        """
+        with self._campaigns.deciding():
+            started = self._conductor.one(digest)
+            if started.row.state is not CampaignState.STOPPED:
+                self._campaigns.change(digest, CampaignState.STOPPED, STOPPED_REASON)
+                for attempt in self._campaigns.attempts(digest):
+                    self._registry.stop(attempt.phase, STOPPED_REASON)
+                self._give_days_back(started)
+                self._record("stop campaign", digest.hex())
+        return self.campaign(digest).campaign
+
+    def _give_days_back(self, stopped: StartedCampaign) -> None:
+        """Let the campaign before go on, if the stopped one has not taken over yet."""
+        begins, follows = stopped.campaign.begins, Planning(stopped.campaign).digests_before
+        if follows and self._database.now() < midnight(begins).timestamp():
+            self._campaigns.give_way(bytes.fromhex(follows[0]), None)
+
+    def resume_campaign(self, digest: bytes) -> CampaignView:
+        """Let a campaign go on that was paused when the server was restored.
+
+        Raises:
+            UnknownCampaignError: There is none of this digest.
+            UnexpectedMessageError: It is not paused.
+        """
+        with self._campaigns.deciding():
+            state = self._campaigns.one(digest).state
+            if state is not CampaignState.PAUSED:
+                raise UnexpectedMessageError(f"the campaign is {state}, not paused")
+            self._campaigns.change(digest, CampaignState.RUNNING)
+            self._record("resume campaign", digest.hex())
+        return self.campaign(digest).campaign
 
     def known(self, phase: bytes) -> PhaseRecord:
         """Return the record of a phase.

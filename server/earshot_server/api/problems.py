@@ -40,6 +40,7 @@ from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.attestation import InvitationError
 from earshot_server.dashboard.languages import LazyText, noted
 from earshot_server.dashboard.rendering import render, secure
+from earshot_server.store.campaigns import UnknownCampaignError
 from earshot_server.store.database import (
     SECONDS_UNTIL_DATABASE,
     DatabaseUnavailableError,
@@ -192,6 +193,7 @@ KINDS: dict[type[Exception], ProblemKind] = {
     UnknownOperatorError: ProblemKind("unknown-operator", noted("There is no such operator"), 404),
     UnknownPhoneError: ProblemKind("unknown-phone", noted("There is no such phone"), 404),
     UnknownPhaseError: ProblemKind("unknown-phase", noted("There is no such phase"), 404),
+    UnknownCampaignError: ProblemKind("unknown-campaign", noted("There is no such campaign"), 404),
     UnknownInvitationError: ProblemKind(
         "unknown-invitation", noted("There is no such invitation"), 404
     ),

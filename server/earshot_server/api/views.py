@@ -6,7 +6,9 @@ A phase's identifier is written as 32 hexadecimal digits, as in paths.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from typing import Annotated, Self
 
 import msgspec
@@ -16,9 +18,14 @@ from earshot_protocol.messages import AnyEnding, AnyParameters, Failed
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import Composed
+from earshot_server.campaigns.campaign import Campaign
+from earshot_server.campaigns.conduct import StartedCampaign
+from earshot_server.campaigns.plan import CampaignPlan
+from earshot_server.campaigns.slots import Slot, SlotState
 from earshot_server.phases.spending import spending
 from earshot_server.records import (
     AuditEntry,
+    CampaignState,
     CohortRecord,
     InvitationRecord,
     PhaseRecord,
@@ -196,6 +203,82 @@ class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
             total=Spent.each(spent.total),
             cohorts={name: Spent.each(costs) for name, costs in spent.cohorts.items()},
         )
+
+
+class StartCampaign(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An operator starts a campaign, whose phases then open by themselves."""
+
+    campaign: Campaign
+    anyway: bool = False
+    """Start it even if default phones refuse it, a cohort has no phones, phases may open too late,
+    or another campaign costs the same phones."""
+
+
+class CampaignView(msgspec.Struct, frozen=True, kw_only=True):
+    """One campaign as operators see it."""
+
+    campaign: str
+    """Digest of its plan, 64 hexadecimal digits."""
+    name: str
+    status: str
+    """Status: `running`, `paused`, `stopped` or `over`."""
+    reason: str
+    """Why it is paused or stopped; otherwise empty."""
+    started: float
+    """Time at which it was started, in seconds since 1970."""
+    operator: str
+    """Who started it."""
+    begins: date
+    """First day, in UTC."""
+    ends: date
+    """Day after the last one that it counts."""
+    weeks: int
+    """Weeks that it plans."""
+    cohorts: tuple[str, ...]
+    """Cohorts whose phones take part; empty for all phones."""
+    states: dict[str, int]
+    """Number of its phases in each state."""
+    next: datetime | None
+    """Moment from which the next phase may open; None if none will."""
+
+    @classmethod
+    def of(cls, started: StartedCampaign, slots: Sequence[Slot]) -> Self:
+        """Return the view of a campaign, whose phases these are."""
+        states = Counter(slot.state.value for slot in slots)
+        waiting = (SlotState.PLANNED, SlotState.DUE)
+        coming = [slot.planned.opens for slot in slots if slot.state in waiting]
+        row, campaign = started.row, started.campaign
+        over = row.state is CampaignState.RUNNING and not coming and not states["running"]
+        begins, ends = started.days
+        return cls(
+            campaign=started.plan.digest,
+            name=campaign.name,
+            status="over" if over else row.state.value,
+            reason=row.reason,
+            started=row.started,
+            operator=row.operator,
+            begins=begins,
+            ends=ends,
+            weeks=campaign.weeks,
+            cohorts=campaign.cohorts,
+            states=dict(states),
+            next=min(coming, default=None),
+        )
+
+
+class CampaignViews(msgspec.Struct, frozen=True, kw_only=True):
+    """All campaigns, newest first."""
+
+    campaigns: tuple[CampaignView, ...]
+
+
+class CampaignExport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything about a campaign."""
+
+    campaign: CampaignView
+    plan: CampaignPlan
+    slots: tuple[Slot, ...]
+    """What became of its phases, in the order of the plan."""
 
 
 class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,16 +34,17 @@ def back_up(out: Path, folder: Path, url: str | None = None) -> None:
         database.transaction() as connection,
     ):
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        schema = database.schema()
+        if schema == 0:
+            raise InvalidInputError("the database is not a server's: no server has used it yet")
         columns = rows.columns(connection)
         manifest = file.Manifest(
             software=distribution.version(),
-            schema=database.schema(),
+            schema=schema,
             created=database.now(),
             columns=columns,
             numbers=rows.numbers(connection),
         )
-        if manifest.schema == 0:
-            raise InvalidInputError("the database is not a server's: no server has used it yet")
         tables = ((table, rows.read(connection, table, columns[table])) for table in columns)
         try:
             file.write(out, manifest, files, tables)

@@ -45,6 +45,7 @@ from earshot_server.campaigns.schedule import (
     Lengths,
     PhaseKind,
     PlannedPhase,
+    due_before,
     length,
     scheduled,
 )
@@ -215,6 +216,12 @@ class Planning:
         }
         return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
 
+    @property
+    def digests_before(self) -> tuple[str, ...]:
+        """Digests of the plans before this one, the last of them first."""
+        before = self._before
+        return () if before is None else (before.digest, *before.digests_before)
+
     @functools.cached_property
     def windows(self) -> list[Window]:
         """Windows of 366 days that may hold the most, with something of this campaign."""
@@ -238,15 +245,10 @@ class Planning:
             (
                 phase.latest + self._before.lengths.of(phase.kind)
                 for phase in self._before.phases
-                if self._is_before(phase.kind, phase.opens.date())
+                if due_before(self.campaign.begins, phase.kind, phase.opens.date())
             ),
             default=FREE,
         )
-
-    def _is_before(self, kind: PhaseKind, due: date) -> bool:
-        """Return whether a phase of a campaign before is due before this one takes its place."""
-        begins = self.campaign.begins
-        return due < begins or (due == begins and kind is PhaseKind.STATISTICS)
 
     def releases(self, further_weeks: int, noise: float | None = None) -> list[Releases]:
         """Return all releases of this campaign and of those before, oldest first.
@@ -258,7 +260,8 @@ class Planning:
         """
         week = () if noise is None else self._week(self.week.contacts, noise).plan().expenses()
         found = self._before.releases(0, self._before.noise) if self._before else []
-        found = [each for each in found if self._is_before(each.kind, each.first)]
+        begins = self.campaign.begins
+        found = [each for each in found if due_before(begins, each.kind, each.first)]
         chosen = self.campaign.discovery
         for phase in scheduled(self.campaign, self.lengths, self._free, further_weeks):
             expenses, reserve = week, 0

@@ -159,6 +159,14 @@ def _openings(
     return found
 
 
+def due_before(day: date, kind: PhaseKind, due: date) -> bool:
+    """Return whether a phase is due before another campaign takes over on a day.
+
+    On that day itself the last week is counted, but no discovery is made.
+    """
+    return due < day or (due == day and kind is PhaseKind.STATISTICS)
+
+
 def midnight(day: date) -> datetime:
     """Return the moment at which a day begins, in UTC."""
     return datetime.combine(day, time(), UTC)

@@ -315,7 +315,7 @@ def _reason(slot: Slot) -> str:
         case SlotState.RUNNING:
             return "is being counted"
         case SlotState.MISSED:
-            return "did not begin in time"
+            return slot.reason or "did not begin in time"
         case SlotState.STOPPED:
             return "the campaign was stopped"
         case _:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from earshot_server.phases.ending import end_unread
 from earshot_server.records import RESTORED_REASON
+from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Connection, Database
 from earshot_server.store.operators import FIRST, Accounts
 from earshot_server.store.postgres import PostgresPhaseStore
@@ -48,11 +49,14 @@ def end_if_set_back(database: Database, folder: Path) -> int:
 
 
 def end_all(database: Database, copy: str) -> int:
-    """End every phase that gathers or runs; return how many were not already being stopped.
+    """End every phase that gathers or runs, and pause campaigns.
 
     Args:
         database: Migrated database, as its owner, in a transaction.
         copy: Name of what the database was restored from.
+
+    Returns:
+        Number of phases that were not already being stopped.
     """
     reason = (
         f"{RESTORED_REASON} {copy}: it may have gone on since, and its sums may have been spent; "
@@ -65,6 +69,7 @@ def end_all(database: Database, copy: str) -> int:
     stopped, running = dict(registry.stopped()), store.running()
     for phase in running:
         end_unread(store, phase, stopped.get(phase, reason))
+    CampaignRows(database).restore(f"{RESTORED_REASON} {copy}")
     return len(gathering) + len(running) - len(stopped)
 
 

@@ -1,5 +1,7 @@
 """Driver, the process that moves phases on: it ends gatherings, closes steps and opens the next.
 
+It also opens the phases of campaigns when they are due.
+
 Any number of drivers may run. A driver takes a lease on a phase with something due, and renews it
 while it works, so that others do not do the same work; if it loses the lease, it discards its work.
 A failure in one phase does not affect the others: the phase is tried again after increasing pauses,
@@ -19,6 +21,7 @@ from functools import partial
 import msgspec
 
 from earshot_protocol.errors import EarshotError, InvalidParametersError
+from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.ending import end_unread
@@ -40,6 +43,9 @@ PURGE_EVERY = 3600.0
 
 _TOLD_EVERY = 5.0
 """Seconds between two records that this driver is alive."""
+
+PHASE_BYTES = 16
+"""Bytes of a phase's identifier; troubles of a campaign have so many of its digest's."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,6 +79,7 @@ class Driver:
         self._store = PostgresPhaseStore(database, self._owner)
         self._registry = Registry(database)
         self._driving = Driving(database)
+        self._campaigns = CampaignConductor(database)
         self._coordinators: dict[bytes, Coordinator] = {}
         self._purged = -PURGE_EVERY
         self._told = -_TOLD_EVERY
@@ -101,7 +108,7 @@ class Driver:
         """Do everything that is due, once.
 
         Returns:
-            Number of gatherings ended and steps closed.
+            Number of gatherings ended, steps closed, and phases of campaigns opened.
 
         Raises:
             DatabaseUnavailableError: The database cannot be reached or written.
@@ -127,6 +134,11 @@ class Driver:
             self._alone(phase, partial(self._go_on, phase, now))
             for phase in running
             if phase not in postponed
+        )
+        moved += sum(
+            self._alone(digest[:PHASE_BYTES], partial(self._open_next, digest))
+            for digest in self._campaigns.active()
+            if digest[:PHASE_BYTES] not in postponed
         )
         if self._errands is not None:
             self._errands.begin()
@@ -252,6 +264,15 @@ class Driver:
             return end_unread(self._store, phase, reason)
 
         return self._work(phase, partial(end, reason), end)
+
+    def _open_next(self, digest: bytes) -> bool:
+        """Open the next phase of a campaign if one is due."""
+        opened = self._campaigns.turn(digest)
+        if opened is not None:
+            told = {"campaign": digest.hex(), "kind": opened.kind, "number": opened.number}
+            _log.info("a campaign's phase gathers phones", extra=told)
+            self._driving.clear(digest[:PHASE_BYTES])
+        return opened is not None
 
     # ------------------------------------------------------------------------ now and then
 

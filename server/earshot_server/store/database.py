@@ -159,7 +159,7 @@ class Database(OneProcess):
 
     def now(self) -> float:
         """Return the seconds since 1970, on the database's clock."""
-        return float(self.query("SELECT extract(epoch FROM clock_timestamp())")[0][0])
+        return float(self.query("SELECT seconds_now()")[0][0])
 
     def check(self) -> None:
         """Check in one round trip that the database is reachable, writable, and of our schema.

@@ -37,13 +37,17 @@ WEB: Privileges = {
     "errands": "SELECT",
     "drivers": "SELECT",
     "tallies": "SELECT",
+    "campaigns": "SELECT, INSERT, UPDATE (state, reason, until)",
+    "campaign_phases": "SELECT",
+    "missed_phases": "SELECT",
     "operators": "SELECT, INSERT, DELETE, UPDATE (token_hash)",
     "sessions": "SELECT, INSERT, DELETE",
     "audit": "SELECT, INSERT",
 }
 DRIVER: Privileges = {
     "schema_version": "SELECT",
-    "gatherings": "SELECT, UPDATE (ended, failure)",
+    "phones": "SELECT (cohort)",
+    "gatherings": "SELECT, INSERT, UPDATE (ended, failure)",
     "members": "SELECT (phase), DELETE",
     "phases": "SELECT, INSERT, UPDATE",
     "snapshots": "SELECT, INSERT, UPDATE, DELETE",
@@ -55,6 +59,9 @@ DRIVER: Privileges = {
     "errands": "SELECT, INSERT, UPDATE, DELETE",
     "drivers": "SELECT, INSERT, UPDATE, DELETE",
     "tallies": "SELECT, INSERT, UPDATE",
+    "campaigns": "SELECT",
+    "campaign_phases": "SELECT, INSERT",
+    "missed_phases": "SELECT, INSERT",
 }
 
 

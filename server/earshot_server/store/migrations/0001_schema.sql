@@ -159,6 +159,41 @@ CREATE TABLE tallies (
     count bigint NOT NULL
 );
 
+-- Campaigns, whose phases the drivers open. Every statement that decides about one holds an advisory
+-- lock, so that none sees half of another's decision.
+CREATE TABLE campaigns (
+    campaign bytea PRIMARY KEY CHECK (octet_length(campaign) = 32),  -- digest of the plan
+    position bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    plan bytea NOT NULL,  -- as it was at the start (MessagePack)
+    discovery bytea NOT NULL,  -- parameters of its discoveries or nil, likewise
+    started double precision NOT NULL DEFAULT seconds_now(),
+    operator text NOT NULL,  -- who started it
+    state text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'paused', 'stopped')),
+    reason text NOT NULL DEFAULT '',  -- why it is paused or stopped
+    until date,  -- day on which the campaign that follows takes over
+    restored double precision  -- when the server was last restored
+);
+
+-- Attempts at a campaign's phases.
+CREATE TABLE campaign_phases (
+    campaign bytea NOT NULL REFERENCES campaigns,
+    kind text NOT NULL,
+    number integer NOT NULL,
+    attempt integer NOT NULL,
+    phase bytea NOT NULL UNIQUE REFERENCES gatherings,
+    enrolled integer NOT NULL,  -- phones of its cohorts when it opened
+    map bytea,  -- discovery that names unlabelled contacts
+    PRIMARY KEY (campaign, kind, number, attempt)
+);
+
+-- Phases that open no more, as it is too late. They are noted, so that a clock set back opens none.
+CREATE TABLE missed_phases (
+    campaign bytea NOT NULL REFERENCES campaigns,
+    kind text NOT NULL,
+    number integer NOT NULL,
+    PRIMARY KEY (campaign, kind, number)
+);
+
 -- One row, which the readiness check writes.
 CREATE TABLE readiness (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),

@@ -1,0 +1,230 @@
+"""A server opens a campaign's phases by itself, each once, whatever happens to it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from support.campaigns import campaign
+from support.moved_clock import MovedClock
+
+from earshot_protocol.phases.statistics import StatisticsParameters
+from earshot_server.campaigns.campaign import ExpectedContacts
+from earshot_server.campaigns.conduct import CampaignConductor
+from earshot_server.campaigns.plan import Planning, planned
+from earshot_server.campaigns.schedule import GATHERING, PhaseKind
+from earshot_server.campaigns.slots import Slot, SlotState, phase_identifier
+from earshot_server.discovery.optics import Optics
+from earshot_server.processes.driver import Driver
+from earshot_server.records import STOPPED_REASON, CampaignState
+from earshot_server.store.archive import Archive
+from earshot_server.store.campaigns import CampaignRows
+from earshot_server.store.database import Database
+from earshot_server.store.registry import Registry
+
+DAY = timedelta(days=1)
+BEGINS = datetime(2027, 1, 4, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock(own_database: Database) -> MovedClock:
+    return MovedClock(own_database, BEGINS)
+
+
+@pytest.fixture
+def driver(own_database: Database) -> Driver:
+    return Driver(own_database, Optics(), 30 * 86_400.0)
+
+
+def start(database: Database, **changes: Any) -> bytes:
+    """A campaign of six weeks, which runs; its digest."""
+    usual: dict[str, Any] = {
+        "weeks": 6,
+        "discovery": None,
+        "labels": ("bar", "office"),
+        "expected": ExpectedContacts(phones=200),
+    }
+    told = campaign(**(usual | changes))
+    plan, discovery = planned(told), Planning(told).discovery
+    digest = bytes.fromhex(plan.digest)
+    encode = msgspec.msgpack.encode
+    CampaignRows(database).add(digest, encode(plan), encode(discovery), "olga")
+    return digest
+
+
+def slots(database: Database, digest: bytes) -> tuple[Slot, ...]:
+    conductor = CampaignConductor(database)
+    return conductor.slots(conductor.one(digest))
+
+
+def states(database: Database, digest: bytes) -> list[str]:
+    return [slot.state.value for slot in slots(database, digest)]
+
+
+def enrol(database: Database, phones: int, cohort: str = "") -> None:
+    for _ in range(phones):
+        Registry(database).enrol(os.urandom(32), bytes(16), 1000, cohort)
+
+
+def test_a_slot_opens_once_it_has_ended(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    digest = start(own_database)
+    enrol(own_database, 3)
+    clock.set(BEGINS + 7 * DAY - timedelta(minutes=1))
+    assert driver.turn() == 0
+    clock.set(BEGINS + 7 * DAY)
+    assert driver.turn() == 1
+    assert driver.turn() == 0
+    (gathering,) = Registry(own_database).gatherings()
+    assert gathering.phase == phase_identifier(digest.hex(), PhaseKind.STATISTICS, 1, 1)
+    assert gathering.least == 100
+    assert gathering.wanted == 100  # of three enrolled phones
+    expected = clock.now().timestamp() + GATHERING.total_seconds()
+    assert gathering.until == pytest.approx(expected, abs=60)
+    parameters = gathering.parameters
+    assert isinstance(parameters, StatisticsParameters)
+    assert (parameters.since, parameters.until) == (date(2027, 1, 4), date(2027, 1, 11))
+    plan = CampaignConductor(own_database).one(digest).plan
+    assert (parameters.noise, parameters.contacts) == (plan.noise, plan.contacts)
+    record = Archive(own_database).phase(gathering.phase)
+    assert record is not None
+    assert record.name == "week 1: Contacts in the north, 2027"
+    first, *others = slots(own_database, digest)
+    assert (first.state, first.attempts, first.enrolled) == (SlotState.RUNNING, 1, 3)
+    assert not first.late
+    assert {slot.state for slot in others} == {SlotState.PLANNED}
+
+
+def test_all_phones_of_the_cohorts_may_join(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    start(own_database, cohorts=("north",))
+    enrol(own_database, 130, "north")
+    enrol(own_database, 7, "south")
+    clock.set(BEGINS + 7 * DAY)
+    driver.turn()
+    registry = Registry(own_database)
+    (gathering,) = registry.gatherings()
+    assert gathering.wanted == 130
+    southern = registry.enrol(os.urandom(32), bytes(16), 1000, "south")
+    assert registry.join(gathering.phase, southern) is None
+
+
+def test_a_gathering_that_failed_is_repeated_once_and_late_slots_follow(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    digest = start(own_database)
+    clock.set(BEGINS + 12 * DAY)
+    driver.turn()
+    assert slots(own_database, digest)[0].late
+    clock.move(GATHERING)
+    assert driver.turn() == 2  # it fails, and is repeated
+    assert states(own_database, digest)[:2] == ["running", "due"]
+    clock.move(GATHERING)
+    assert driver.turn() == 2
+    first, second, *_ = slots(own_database, digest)
+    assert (first.state, first.attempts) == (SlotState.FAILED, 2)
+    assert "0 phones have joined in time" in first.reason
+    assert (second.state, second.attempts) == (SlotState.RUNNING, 1)
+
+
+def test_a_month_without_a_server(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    digest = start(own_database)
+    clock.set(BEGINS + 38 * DAY)
+    assert driver.turn() == 1
+    assert states(own_database, digest) == [
+        *("missed", "missed", "missed"),
+        *("running", "due", "planned"),
+    ]
+    clock.set(BEGINS + 7 * DAY)  # what was missed stays missed
+    driver.turn()
+    assert states(own_database, digest) == [
+        *("missed", "missed", "missed"),
+        *("running", "planned", "planned"),
+    ]
+
+
+def test_a_stopped_phase_is_not_repeated(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    digest = start(own_database)
+    clock.set(BEGINS + 7 * DAY)
+    driver.turn()
+    phase = bytes.fromhex(slots(own_database, digest)[0].phase)
+    assert Registry(own_database).stop(phase, STOPPED_REASON)
+    assert driver.turn() == 0
+    assert states(own_database, digest)[0] == "failed"
+
+
+@pytest.mark.parametrize("state", [CampaignState.PAUSED, CampaignState.STOPPED])
+def test_nothing_opens_in_a_campaign_that_does_not_run(
+    own_database: Database, clock: MovedClock, driver: Driver, state: CampaignState
+) -> None:
+    digest = start(own_database)
+    CampaignRows(own_database).change(digest, state, "why")
+    clock.set(BEGINS + 7 * DAY)
+    assert driver.turn() == 0
+    stopped = state is CampaignState.STOPPED
+    assert states(own_database, digest)[:2] == (
+        ["stopped", "stopped"] if stopped else ["due", "planned"]
+    )
+
+
+def test_campaigns_of_the_same_phones_take_turns(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    first = start(own_database, cohorts=("north",))
+    other = start(own_database, cohorts=("south",))
+    later = start(own_database, begins=date(2027, 1, 11), name="All")
+    clock.set(BEGINS + 15 * DAY)
+    assert driver.turn() == 2
+    assert [states(own_database, each)[0] for each in (first, other, later)] == [
+        *("running", "running", "due")
+    ]
+
+
+def test_many_drivers_open_one_phase(own_database: Database, clock: MovedClock) -> None:
+    digest = start(own_database)
+    clock.set(BEGINS + 15 * DAY)
+    drivers = [Driver(own_database, Optics(), 1e9) for _ in range(4)]
+    gate = threading.Barrier(len(drivers))
+    opened: list[int] = []
+
+    def work(driver: Driver) -> None:
+        gate.wait()
+        opened.append(driver.turn())
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in drivers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(opened) == 1
+    assert Counter(states(own_database, digest)) == {"running": 1, "due": 1, "planned": 4}
+
+
+def test_a_campaign_in_trouble_stops_nothing_else(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    driver.turn()  # purges, once an hour
+    CampaignRows(own_database).add(bytes(32), b"no plan", b"\xc0", "olga")
+    healthy = start(own_database)
+    clock.set(BEGINS + 7 * DAY)
+    gathering = os.urandom(16)
+    parameters = CampaignConductor(own_database).one(healthy).week
+    Registry(own_database).gather(gathering, parameters, 100, own_database.now() - 1)
+    assert driver.turn() == 1
+    record = Archive(own_database).phase(gathering)
+    assert record is not None
+    assert record.status == "failed"
+    assert own_database.query("SELECT reason FROM troubles WHERE phase = %s", (bytes(16),)) == [
+        ("ValidationError",)
+    ]
