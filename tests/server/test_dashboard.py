@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import dashboard_records as made
 from support.dashboard_server import PAGES, application
+from support.hand_made_campaigns import HandMadeCampaigns
 from support.steps import STEPS, Step
 
 from earshot_protocol.messages import Failed
@@ -26,6 +27,7 @@ from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Matrix
 from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO, Composed, composed_total
+from earshot_server.campaigns.conduct import StartedCampaign
 from earshot_server.dashboard import wording
 from earshot_server.dashboard.spending import OF_NAMED_RECORDINGS
 from earshot_server.phases.costs import together
@@ -525,7 +527,11 @@ def test_without_a_database_every_page_says_so_and_when_to_return() -> None:
         def phase(self, phase: bytes) -> PhaseRecord | None:
             raise DatabaseUnavailableError("secret words")
 
-    client = application(Away(())).test_client()
+    class AwayCampaigns(HandMadeCampaigns):
+        def all(self) -> tuple[StartedCampaign, ...]:
+            raise DatabaseUnavailableError("secret words")
+
+    client = application(Away(()), AwayCampaigns()).test_client()
     for path in pages_over(made.running()):
         response = client.get(path)
         assert response.status_code == 503

@@ -17,11 +17,16 @@ from werkzeug.serving import make_server
 from earshot_server.dashboard.pages import blueprint
 from earshot_server.records import PhaseRecord
 from support.dashboard_records import NOW, HandMadeArchive
+from support.hand_made_campaigns import HandMadeCampaigns
+
+NO_CAMPAIGNS = HandMadeCampaigns()
 
 
-def application(archive: HandMadeArchive) -> Flask:
+def application(
+    archive: HandMadeArchive, campaigns: HandMadeCampaigns = NO_CAMPAIGNS, now: float = NOW
+) -> Flask:
     app = Flask("dashboard", static_folder=None)
-    app.register_blueprint(blueprint(archive, lambda: NOW))
+    app.register_blueprint(blueprint(archive, campaigns, lambda: now))
     return app
 
 
@@ -30,7 +35,7 @@ PAGES = sorted(
     for rule in application(HandMadeArchive(())).url_map.iter_rules()
     if rule.arguments <= {"name"} and not rule.rule.endswith(".csv")
 )
-"""Paths of all pages; `<name>` stands for a phase."""
+"""Paths of all pages but a campaign's; `<name>` stands for a phase."""
 
 
 def words(path: str, *records: PhaseRecord) -> str:

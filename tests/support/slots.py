@@ -50,7 +50,7 @@ def counts(
     return published(LABELS, **(usual | changes))
 
 
-def slot(phase: PlannedPhase, state: SlotState = SlotState.PUBLISHED, **changes: Any) -> Slot:
+def slot(phase: PlannedPhase, /, state: SlotState = SlotState.PUBLISHED, **changes: Any) -> Slot:
     """A slot that was counted under a map of ten days before, unless told otherwise."""
     opened = phase.opens + timedelta(hours=1)
     usual: dict[str, Any] = {

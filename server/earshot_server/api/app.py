@@ -25,6 +25,7 @@ from earshot_server.api.phones import Phones
 from earshot_server.api.public import public
 from earshot_server.api.shared_counts import SharedCounts
 from earshot_server.attestation import Attestation, InvitationCodes
+from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard.pages import blueprint as dashboard
 from earshot_server.origins import HERE
@@ -102,6 +103,9 @@ class _CampaignConverter(BaseConverter):
     def to_python(self, value: str) -> bytes:
         return bytes.fromhex(value)
 
+    def to_url(self, value: bytes) -> str:
+        return value.hex()
+
 
 class _PhaseConverter(BaseConverter):
     """Converter of a phase in a path: 32 hexadecimal digits."""
@@ -136,7 +140,12 @@ def create_app(settings: ApiSettings) -> Flask:
     known, browsers = operators.by_token, Browsers(operators)
     orders = Orders(database, credentials, settings.helper_key)
     keys = orders.two_operators
-    watched = dashboard(archive, operators=(keys.leader, keys.helper), helper=settings.helper)
+    watched = dashboard(
+        archive,
+        CampaignConductor(database),
+        operators=(keys.leader, keys.helper),
+        helper=settings.helper,
+    )
     watched.before_request(browsers.authenticate)
     figures = Blueprint("metrics", __name__)
     figures.before_request(known)

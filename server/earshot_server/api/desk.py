@@ -1,5 +1,7 @@
 """Operator's desk: pages to sign in, start and stop phases, invite phones, manage operators.
 
+Campaigns are stopped and resumed here too.
+
 A change takes two steps: a form leads to a page that shows its consequences, and the button there
 makes the change, by the same `Orders` as the API. Nothing is stored between the two: the second
 page carries the first one's texts, which are parsed again. A wall page takes one step, as it shows
@@ -43,7 +45,7 @@ from earshot_server.origins import page_at
 from earshot_server.phases.forecast import forecast
 from earshot_server.phases.places import newest
 from earshot_server.phone_links import drawn, link_to
-from earshot_server.records import GATHERING
+from earshot_server.records import GATHERING, CampaignState
 from earshot_server.store.invitations import InvitationNameError
 from earshot_server.store.operators import (
     FIRST,
@@ -87,11 +89,14 @@ class OperatorDesk:
         desk.get("/sign-in")(self.sign_in)
         desk.post("/sign-in", endpoint="signing-in")(self.signing_in)
         desk.post("/sign-out")(self.sign_out)
+        campaign = "/campaigns/<campaign:digest>"
         for path, show, act in (
             ("/start", self.start, self.starting),
             ("/invite", self.invite, self.inviting),
             ("/invitations/<invitation:name>/revoke", self.revoke, self.revoking),
             ("/phases/<phase:phase>/stop", self.stop, self.stopping),
+            (f"{campaign}/stop", self.stop_campaign, self.stopping_campaign),
+            (f"{campaign}/resume", self.resume_campaign, self.resuming_campaign),
         ):
             desk.get(path, endpoint=show.__name__)(needs(Role.OPERATOR, show))
             desk.post(path, endpoint=act.__name__)(needs(Role.OPERATOR, act))
@@ -210,6 +215,38 @@ class OperatorDesk:
             return self._stop_form(phase, filled, 422)
         self._orders.stop(phase, reason)
         return _to_phase(phase)
+
+    # --------------------------------------------------------------------------- campaigns
+
+    def stop_campaign(self, digest: bytes) -> Response:
+        """Show the form for stopping a campaign, which asks for the reason."""
+        return self._stop_campaign_form(digest, Filled(_texts(forms.STOP, {})))
+
+    def stopping_campaign(self, digest: bytes) -> Response:
+        """Stop a campaign."""
+        form = bodies.read_form()
+        filled = Filled(_texts(forms.STOP, form))
+        if not has_key(form):
+            filled.errors[""] = _STALE
+            return self._stop_campaign_form(digest, filled, 403)
+        reason = forms.read_reason(filled)
+        if reason is None:
+            return self._stop_campaign_form(digest, filled, 422)
+        self._orders.stop_campaign(digest, reason)
+        return _to_campaign(digest)
+
+    def resume_campaign(self, digest: bytes) -> Response:
+        """Show what follows if a paused campaign goes on."""
+        found = self._orders.campaign(digest).campaign
+        return self._page("resume-campaign.html", campaign=found)
+
+    def resuming_campaign(self, digest: bytes) -> Response:
+        """Let a paused campaign go on; one that runs already stays so."""
+        if not has_key(bodies.read_form()):
+            raise ForgedRequestError(_STALE)
+        if self._orders.campaign(digest).campaign.status == CampaignState.PAUSED:
+            self._orders.resume_campaign(digest)
+        return _to_campaign(digest)
 
     # ------------------------------------------------------------------------- invitations
 
@@ -410,6 +447,12 @@ class OperatorDesk:
         record = self._orders.known(phase)
         return self._page("stop.html", status, fields=forms.STOP, filled=filled, record=record)
 
+    def _stop_campaign_form(self, digest: bytes, filled: Filled, status: int = 200) -> Response:
+        found = self._orders.campaign(digest).campaign
+        return self._page(
+            "stop-campaign.html", status, fields=forms.STOP, filled=filled, campaign=found
+        )
+
     def _page(self, template: str, status: int = 200, **shown: Any) -> Response:
         return Response(self._render(template, **shown), status)
 
@@ -446,6 +489,11 @@ def _to_phase(phase: bytes) -> Response:
 
 def _to_wall(phase: bytes) -> Response:
     return _to("dashboard.wall", phase)
+
+
+def _to_campaign(digest: bytes) -> Response:
+    there = url_for("dashboard.campaign", digest=digest.hex())
+    return Response(status=303, headers={"Location": there})
 
 
 def _to(endpoint: str, phase: bytes) -> Response:

@@ -280,8 +280,12 @@ class Orders:
         view = CampaignView.of(started, slots)
         return CampaignExport(campaign=view, plan=started.plan, slots=slots)
 
-    def stop_campaign(self, digest: bytes) -> CampaignView:
+    def stop_campaign(self, digest: bytes, reason: str = "") -> CampaignView:
         """Stop a campaign for good, and its phase under way; one that is stopped stays so.
+
+        Args:
+            digest: Digest of the campaign's plan.
+            reason: The operator's reason, for the audit log.
 
         Raises:
             UnknownCampaignError: There is none of this digest.
@@ -293,7 +297,7 @@ class Orders:
                 for attempt in self._campaigns.attempts(digest):
                     self._registry.stop(attempt.phase, STOPPED_REASON)
                 self._give_days_back(started)
-                self._record("stop campaign", digest.hex())
+                self._record("stop campaign", digest.hex(), reason)
         return self.campaign(digest).campaign
 
     def _give_days_back(self, stopped: StartedCampaign) -> None:

@@ -21,11 +21,10 @@ from earshot_server.accounting.accountant import Composed
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.conduct import StartedCampaign
 from earshot_server.campaigns.plan import CampaignPlan
-from earshot_server.campaigns.slots import Slot, SlotState
+from earshot_server.campaigns.slots import Slot, next_opening
 from earshot_server.phases.spending import spending
 from earshot_server.records import (
     AuditEntry,
-    CampaignState,
     CohortRecord,
     InvitationRecord,
     PhaseRecord,
@@ -245,15 +244,12 @@ class CampaignView(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, started: StartedCampaign, slots: Sequence[Slot]) -> Self:
         """Return the view of a campaign, whose phases these are."""
         states = Counter(slot.state.value for slot in slots)
-        waiting = (SlotState.PLANNED, SlotState.DUE)
-        coming = [slot.planned.opens for slot in slots if slot.state in waiting]
         row, campaign = started.row, started.campaign
-        over = row.state is CampaignState.RUNNING and not coming and not states["running"]
         begins, ends = started.days
         return cls(
             campaign=started.plan.digest,
             name=campaign.name,
-            status="over" if over else row.state.value,
+            status=started.status(slots),
             reason=row.reason,
             started=row.started,
             operator=row.operator,
@@ -262,7 +258,7 @@ class CampaignView(msgspec.Struct, frozen=True, kw_only=True):
             weeks=campaign.weeks,
             cohorts=campaign.cohorts,
             states=dict(states),
-            next=min(coming, default=None),
+            next=next_opening(slots),
         )
 
 

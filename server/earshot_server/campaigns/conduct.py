@@ -24,7 +24,13 @@ from earshot_server.campaigns.agenda import Agenda, Attempt, PlanPlace, agenda, 
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.schedule import GATHERING, STEP, PhaseKind, PlannedPhase
-from earshot_server.campaigns.slots import Slot, SlotState, of_slot, phase_identifier
+from earshot_server.campaigns.slots import (
+    Slot,
+    SlotState,
+    next_opening,
+    of_slot,
+    phase_identifier,
+)
 from earshot_server.campaigns.weekly_sum import week_parameters
 from earshot_server.phases.places import agreed
 from earshot_server.records import RESTORED_REASON, STOPPED_REASON, CampaignState
@@ -65,6 +71,16 @@ class StartedCampaign:
         """First day, and the day after the last one that it counts."""
         begins, ends, until = self.campaign.begins, self.campaign.ends, self.row.until
         return begins, ends if until is None else min(ends, until)
+
+    def status(self, slots: Sequence[Slot]) -> str:
+        """Return `running`, `paused`, `stopped`, or `over` if it runs and all phases have ended.
+
+        Args:
+            slots: What became of its phases.
+        """
+        ended = next_opening(slots) is None
+        ended = ended and all(slot.state is not SlotState.RUNNING for slot in slots)
+        return "over" if ended and self.row.state is CampaignState.RUNNING else self.row.state.value
 
     @cached_property
     def week(self) -> StatisticsParameters:
@@ -176,6 +192,15 @@ class CampaignConductor:
             UnknownCampaignError: There is none of this digest.
         """
         return self._started(self._rows.one(digest))
+
+    def of(self, phase: bytes) -> StartedCampaign | None:
+        """Return the campaign of a phase; None if it is of none."""
+        digest = self._rows.of(phase)
+        return None if digest is None else self.one(digest)
+
+    def phases(self, started: StartedCampaign) -> tuple[bytes, ...]:
+        """Return the identifiers of all attempts at a campaign's phases."""
+        return tuple(each.phase for each in self._rows.attempts(started.row.campaign))
 
     def active(self) -> tuple[bytes, ...]:
         """Return the digests of campaigns that are not stopped, oldest first."""

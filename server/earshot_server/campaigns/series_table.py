@@ -297,17 +297,21 @@ def package(series: Series, csv: bytes) -> dict[str, Any]:
     return described
 
 
+def files(series: Series) -> dict[str, bytes]:
+    """Return a series as `series.csv`, `datapackage.json` and `series.json`: content by name."""
+    csv = to_csv(series).encode()
+    return {CSV: csv, PACKAGE: _indented(package(series, csv)), JSON: _indented(series)}
+
+
 def write_series(series: Series, folder: Path) -> None:
-    """Write a series as `series.csv`, `datapackage.json` and `series.json`.
+    """Write the `files` of a series.
 
     Args:
         series: The series.
         folder: Folder of the files, which exists; files of an earlier vintage are replaced.
     """
-    csv = to_csv(series).encode()
-    replace_file(folder / CSV, csv)
-    replace_file(folder / PACKAGE, _indented(package(series, csv)))
-    replace_file(folder / JSON, _indented(series))
+    for name, content in files(series).items():
+        replace_file(folder / name, content)
 
 
 def _indented(value: object) -> bytes:

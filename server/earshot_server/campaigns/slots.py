@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+from collections.abc import Iterable
 from datetime import date, datetime
 
 import msgspec
@@ -65,6 +66,12 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     map: str = ""
     mapped: datetime | None = None
     result: Statistics | None = None
+
+
+def next_opening(slots: Iterable[Slot]) -> datetime | None:
+    """Return the moment from which the next phase may open; None if none will."""
+    waiting = (SlotState.PLANNED, SlotState.DUE)
+    return min((slot.planned.opens for slot in slots if slot.state in waiting), default=None)
 
 
 def phase_identifier(digest: str, kind: PhaseKind, number: int, attempt: int) -> bytes:

@@ -15,7 +15,9 @@ from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
+from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.dashboard import (
+    campaign_pages,
     changes,
     histograms,
     language_choice,
@@ -46,16 +48,20 @@ _HISTOGRAMS = {
 
 def blueprint(
     archive: Archive,
+    conductor: CampaignConductor,
     clock: Callable[[], float] = time.time,
     operators: tuple[str, str] = ("", ""),
     helper: str = "",
 ) -> Blueprint:
-    """Return `/`, `/phases/<hex>` and its `wall`, `/statistics`, tables as CSV, and `/static/…`.
+    """Return `/`, `/phases/<hex>` and its `wall`, `/campaigns`, `/statistics` and `/static/…`.
+
+    Tables are also there as CSV.
 
     The caller must authenticate requests.
 
     Args:
         archive: Archive whose content is shown.
+        conductor: Conductor of campaigns.
         clock: Clock in seconds since 1970.
         operators: Public keys of leader and helper of sums by two operators, in hexadecimal; empty
             without a helper.
@@ -68,6 +74,8 @@ def blueprint(
     _add_downloads(pages, archive)
 
     render = partial(rendering.render, now=clock)
+
+    campaign_pages.add(pages, archive, conductor, render, clock)
 
     def unknown() -> tuple[str, int]:
         return render("message.html", title="No such phase", kind="unknown-phase"), 404
@@ -97,6 +105,7 @@ def blueprint(
         return render(
             "phase.html",
             record=record,
+            campaign=conductor.of(record.phase),
             steps=tables.participation(record),
             privacy=spending.of_phase(record),
             vacuous_epsilon=spending.VACUOUS_EPSILON,

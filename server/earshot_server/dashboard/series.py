@@ -143,6 +143,44 @@ def table(series: Series, place: int | None = None) -> list[WeekTexts]:
     ]
 
 
+class PlaceTexts(NamedTuple):
+    """Row of a table of one week's places.
+
+    Attributes:
+        name: Name of the place; for the last rows, unknown and all contacts.
+        share: Share of the place, with its interval.
+        per_phone: Contacts per phone, with their interval.
+        change: Change against the weeks before.
+    """
+
+    name: str
+    share: str
+    per_phone: str
+    change: str
+
+
+def newest(series: Series) -> list[PlaceTexts]:
+    """Return the rows of a table of the newest week that was counted; none without any."""
+    if not series.counted:
+        return []
+    week = series.counted[-1]
+    rows = [
+        *zip(series.places, week.places, strict=True),
+        (_("Unknown"), week.unknown),
+        (_("All contacts"), week.total),
+    ]
+    return [
+        PlaceTexts(
+            name=printable(name),
+            share=NOTHING if row is week.total else _share(row, 0),
+            per_phone=_ranged(row.per_phone, _rate),
+            change=change(row),
+        )
+        for name, row in rows
+        if row is not None
+    ]
+
+
 def chart(series: Series, place: int | None = None, truth: Sequence[float | None] = ()) -> Markup:
     """Draw the share of a place, or contacts per phone of all, over the weeks.
 

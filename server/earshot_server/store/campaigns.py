@@ -144,6 +144,13 @@ class CampaignRows:
             for *told, failure, common, steps in rows
         )
 
+    def of(self, phase: bytes) -> bytes | None:
+        """Return the campaign of a phase; None if it is of none."""
+        rows = self._database.query(
+            "SELECT campaign FROM campaign_phases WHERE phase = %s", (phase,)
+        )
+        return bytes(rows[0][0]) if rows else None
+
     def missed(self, campaign: bytes) -> frozenset[tuple[str, int]]:
         """Return kind and number of each phase that is noted as missed."""
         rows = self._database.query(

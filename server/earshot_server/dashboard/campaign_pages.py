@@ -1,0 +1,124 @@
+"""Pages of campaigns: all of them, each with its series, and its files to download."""
+
+from __future__ import annotations
+
+import io
+import time
+import zipfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from flask import Blueprint, Response, abort, request
+
+from earshot_protocol.privacy.accounting import TOLD_DELTA
+from earshot_server.campaigns.conduct import CampaignConductor, StartedCampaign
+from earshot_server.campaigns.series import Series, series_of
+from earshot_server.campaigns.series_table import files
+from earshot_server.campaigns.slots import next_opening
+from earshot_server.dashboard import campaigns, series
+from earshot_server.store.archive import Archive
+from earshot_server.store.campaigns import UnknownCampaignError
+
+_TYPES = {"csv": "text/csv", "json": "application/json", "zip": "application/zip"}
+"""Media types of downloads, by the end of their names."""
+
+
+def add(
+    pages: Blueprint,
+    archive: Archive,
+    conductor: CampaignConductor,
+    render: Callable[..., str],
+    clock: Callable[[], float],
+) -> None:
+    """Add `/campaigns`, `/campaigns/<digest>` and its `series.csv`, `series.json`, `series.zip`.
+
+    Args:
+        pages: The dashboard's pages.
+        archive: Archive of phases.
+        conductor: Conductor of the campaigns.
+        render: Renders a template.
+        clock: Clock in seconds since 1970.
+    """
+
+    def computed(started: StartedCampaign) -> Series:
+        slots = conductor.slots(started)
+        return series_of(started.plan, slots, datetime.fromtimestamp(clock(), UTC))
+
+    @pages.get("/campaigns", endpoint="campaigns")
+    def show_all() -> str:
+        shown = []
+        for started in conductor.all():
+            slots = conductor.slots(started)
+            opens = next_opening(slots)
+            shown.append(
+                {
+                    "started": started,
+                    "status": started.status(slots),
+                    "counted": campaigns.counted(slots),
+                    "opens": None if opens is None else opens.timestamp(),
+                    "headline": series.headline(computed(started)),
+                }
+            )
+        return render("campaigns.html", campaigns=shown)
+
+    @pages.get("/campaigns/<digest>", endpoint="campaign")
+    def show(digest: str) -> str | tuple[str, int]:
+        started = _named(conductor, digest)
+        if started is None:
+            return render(
+                "message.html", title="There is no such campaign", kind="unknown-campaign"
+            ), 404
+        slots, now = conductor.slots(started), clock()
+        found = series_of(started.plan, slots, datetime.fromtimestamp(now, UTC))
+        place = request.args.get("place", type=int)
+        place = place if place in range(len(found.places)) else None
+        status = started.status(slots)
+        records = map(archive.phase, conductor.phases(started))
+        return render(
+            "campaign.html",
+            started=started,
+            status=status,
+            series=found,
+            headline=series.headline(found),
+            newest=series.newest(found),
+            place=place,
+            chart=series.chart(found, place) if found.weeks else None,
+            weeks=series.table(found, place),
+            legend=series.legend(),
+            explanation=series.explanation(),
+            coming=campaigns.coming(slots, status),
+            counted=campaigns.counted(slots),
+            slots=campaigns.rows(slots),
+            map=campaigns.newest_map(started.plan, slots),
+            spent=campaigns.spent([each for each in records if each is not None], now),
+            planned=campaigns.planned(started.plan),
+            delta=TOLD_DELTA,
+        )
+
+    @pages.get("/campaigns/<digest>/series.<kind>", endpoint="campaign_file")
+    def download(digest: str, kind: str) -> Response:
+        started = _named(conductor, digest)
+        if started is None or kind not in _TYPES:
+            abort(404)
+        made = files(computed(started))
+        name = f"earshot-campaign-{digest[:12]}.{kind}"
+        return Response(
+            _zipped(made, clock()) if kind == "zip" else made[f"series.{kind}"],
+            mimetype=_TYPES[kind],
+            headers={"Content-Disposition": f'attachment; filename="{name}"'},
+        )
+
+
+def _named(conductor: CampaignConductor, digest: str) -> StartedCampaign | None:
+    try:
+        return conductor.one(bytes.fromhex(digest) if len(digest) == 64 else b"")
+    except (ValueError, UnknownCampaignError):
+        return None
+
+
+def _zipped(made: dict[str, bytes], now: float) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in made.items():
+            archive.writestr(zipfile.ZipInfo(name, time.gmtime(now)[:6]), content)
+    return written.getvalue()
