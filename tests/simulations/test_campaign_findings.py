@@ -95,6 +95,9 @@ def test_smoothed_counts_are_judged_like_single_weeks() -> None:
     assert run.smoothed.coverage == np.mean(held)
     assert smoothed_accuracy(run.weeks[:1], run.series) != run.smoothed
     assert smoothed_accuracy([], run.series).error is None
+    frame = run.to_frame()
+    assert len(frame) == 3 * (2 + 2)
+    assert frame["phones"].max() == run.weeks[0].phones
 
 
 def test_a_year_is_full_before_a_release_drops_out_of_it() -> None:

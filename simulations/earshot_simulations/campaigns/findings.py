@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -20,12 +20,16 @@ from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.ledger import YEAR, Ledger
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.campaigns import series_table
 from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.series import Series, series_of
 from earshot_server.campaigns.slots import Slot
 from earshot_simulations.campaigns.life import FIRST_WEEK
 from earshot_simulations.campaigns.settings import CampaignSettings
 from earshot_simulations.populations.interface import Recordings
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 LEAST_SHARE = 0.05
 """Share of a week's contacts from which on a place's error counts."""
@@ -177,6 +181,14 @@ class CampaignRun:
         """What an authority would publish after the last phase."""
         moments = [slot.ended for slot in self.slots if slot.ended is not None]
         return series_of(self.plan, self.slots, max(moments, default=self.plan.phases[0].opens))
+
+    def to_frame(self) -> DataFrame:
+        """Return the series as a data frame: the rows and columns of `series.csv`.
+
+        Raises:
+            MissingExtraError: The package pandas is not installed.
+        """
+        return series_table.to_frame(self.series)
 
     @property
     def smoothed(self) -> SmoothedAccuracy:
