@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from earshot_server.api.views import (
     StartCampaign,
 )
 from earshot_server.campaigns.campaign import ExpectedContacts
+from earshot_server.discovery.optics import Optics
+from earshot_server.processes.driver import Driver
 from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Database
 from earshot_server.store.operators import Role
@@ -29,8 +32,13 @@ BEGINS = datetime(2027, 1, 4, tzinfo=UTC)
 
 
 @pytest.fixture
-def desk(own_database: Database, tmp_path: Path) -> Server:
-    MovedClock(own_database, BEGINS)
+def clock(own_database: Database) -> MovedClock:
+    return MovedClock(own_database, BEGINS)
+
+
+@pytest.fixture
+def desk(own_database: Database, clock: MovedClock, tmp_path: Path) -> Server:
+    del clock
     return Server.over(own_database, tmp_path)
 
 
@@ -61,6 +69,19 @@ def status(desk: Server, page: str) -> str:
 def audited(desk: Server) -> list[tuple[str, str]]:
     entries = body_of(desk.read(AUDIT), Audit).entries
     return [(each.action, each.detail) for each in entries if "campaign" in each.action]
+
+
+def test_a_phase_that_opened_leads_to_its_campaign_and_back(
+    browser: OperatorsBrowser, page: str, own_database: Database, clock: MovedClock
+) -> None:
+    clock.set(BEGINS + timedelta(days=7))
+    assert Driver(own_database, Optics(), 1e9).turn() == 1
+    browser.sign_in()  # a session lasts for hours
+    shown = browser.get(page).text
+    assert "Under way: week 1." in shown
+    found = re.search(r'<a href="(/phases/[0-9a-f]{32})">Week 1</a>', shown)
+    assert found
+    assert f'<a href="{page}">Contacts in the north, 2027</a>' in browser.get(found[1]).text
 
 
 def test_an_operator_stops_a_campaign_with_a_reason(

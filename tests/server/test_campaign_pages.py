@@ -63,6 +63,7 @@ def test_the_newest_week_is_the_headline_with_shares_rates_and_changes() -> None
     assert "office 25\u00a0% 24\u00a0% to 26\u00a0% 0.750" in said
     assert "up: +30\u00a0% +25\u00a0% to +36\u00a0%" in said
     assert "2 of 6 weeks counted" in said
+    assert "Places, 11 Jan to 17 Jan 2027" in said
     assert "What this shows, and what it does not" in said
     assert "Next: week 3; it opens by itself, from 25 Jan 2027 on, until 8 Feb 2027" in said
 
@@ -89,7 +90,8 @@ def test_before_the_first_week_the_page_says_what_comes() -> None:
 def test_with_all_weeks_missed_the_page_says_so_and_draws_gaps() -> None:
     page = get(year(*[SlotState.MISSED] * 6))
     said = words(page)
-    assert "No week has been counted yet" in said
+    assert "No week was counted" in said
+    assert "yet" not in page.text.partition("</h1>")[0]
     assert "0 of 6 weeks counted; 6 without figures" in said
     assert "The campaign is over: all its phases have ended." in said
     assert page.text.count('class="gap"') == 6
@@ -184,6 +186,17 @@ def test_phases_of_366_days_count_as_spent() -> None:
     assert 0 < punctual <= most <= PLAN.campaign.budget.epsilon
 
 
+def test_a_year_as_planned_spends_what_was_planned_to_the_last_digit() -> None:
+    of = plan(53)
+    week = msgspec.structs.replace(started(of).week, phones=4000)
+    records = []
+    for number in range(53):
+        record = made.published_statistics(number, NOW - number * 7 * 86_400)
+        ending = msgspec.structs.replace(QUIET, privacy=tuple(week.plan().releases()))
+        records.append(msgspec.structs.replace(record, parameters=week, ending=ending))
+    assert shown.spent(records, NOW) == shown.planned(of)[0]
+
+
 def test_downloads_are_what_the_command_exports() -> None:
     slots = year(QUIET, SlotState.MISSED)
     expected = files(series_of(PLAN, slots, COMPUTED))
@@ -212,13 +225,15 @@ def test_the_list_has_each_campaign_with_its_newest_headline() -> None:
         (started(other), [slot(each, SlotState.PLANNED) for each in weekly(other)]),
         (started(PLAN), year(QUIET, SlotState.MISSED)),
     )
-    said = words(
-        application(made.HandMadeArchive(()), campaigns, NOW).test_client().get("/campaigns")
-    )
+    client = application(made.HandMadeArchive(()), campaigns, NOW).test_client()
+    said = words(client.get("/campaigns"))
     assert "2 campaigns" in said
     assert "South running No week has been counted yet. Days 4 Jan to 14 Feb 2027" in said
     assert "Cohorts south" in said
     assert "Weeks counted 1 of 6 Weeks without figures 1 Next phase from 25 Jan 2027" in said
+    campaigns.known[0][0].row = campaigns.known[0][0].row._replace(state=CampaignState.PAUSED)
+    assert "South paused" in words(client.get("/campaigns"))
+    assert "Next phase from – " in words(client.get("/campaigns"))
     nothing = application(made.HandMadeArchive(())).test_client().get("/campaigns")
     assert "No campaign has been started yet" in words(nothing)
     assert "earshot campaign start FILE" in words(nothing)

@@ -13,13 +13,16 @@ from support import dashboard_records as made
 from support.api_caller import Server
 from support.dashboard_server import PAGES, application
 from support.desk import OperatorsBrowser
+from support.hand_made_campaigns import HandMadeCampaigns, started
+from support.slots import COMPUTED, counts, plan, slot, weekly, year_of
 from werkzeug.test import TestResponse
 
 from earshot_protocol.rules import Rule
 from earshot_server.api.app import ApiSettings, create_app
+from earshot_server.campaigns.slots import SlotState
 from earshot_server.credentials import Credentials
 from earshot_server.dashboard import languages, rendering
-from earshot_server.records import PhaseRecord, Trouble
+from earshot_server.records import CampaignState, PhaseRecord, Trouble
 from earshot_server.store.database import Database
 
 TEMPLATES = sorted((Path(rendering.__file__).parent / "templates/dashboard").glob("*.html"))
@@ -34,7 +37,7 @@ PARTS = {"hint", "mistake", "wall"}
 """Parts of identifiers and classes, which templates hold as blocks."""
 UNITS = {"UTC", "ms", "min", "kB", "MB", "GB", "TB"}
 DATA = {*made.LABELS, "olga", "operator", "north", "nroth", "https://helper.example", "contrast-2"}
-DATA |= {"spherical", "noisy-max"}
+DATA |= {"spherical", "noisy-max", "bar", "office", "CSV", "JSON", "ZIP"}
 """Words of the phases and forms in these tests, and what protocols call their methods."""
 
 
@@ -144,6 +147,28 @@ def test_every_page_says_all_in_its_language(page: str, records: str) -> None:
     client = application(made.HandMadeArchive(shown)).test_client()
     status = 404 if "<name>" in page and not shown else 200
     check(client.get(page.replace("<name>", name), headers=GERMAN), status)
+
+
+OF_WEEKS = {
+    "counted": [counts((3000, 1500), (3000, 1500), 1000)] * 2,
+    "missed": [SlotState.MISSED, SlotState.FAILED],
+    "under way": [SlotState.RUNNING, SlotState.DUE],
+    "to come": [],
+}
+
+
+@pytest.mark.parametrize("state", CampaignState)
+@pytest.mark.parametrize("weeks", OF_WEEKS)
+def test_a_campaign_s_pages_say_all_in_their_language(weeks: str, state: CampaignState) -> None:
+    of = plan(2, name="north")
+    slots = [msgspec.structs.replace(each, late=True) for each in year_of(of, OF_WEEKS[weeks])]
+    slots += [slot(each, SlotState.PLANNED, attempts=3) for each in weekly(of)[len(slots) :]]
+    campaigns = HandMadeCampaigns((started(of, state=state, reason="restored"), slots))
+    app = application(made.HandMadeArchive(()), campaigns, COMPUTED.timestamp())
+    page = f"/campaigns/{of.digest}"
+    for path in ("/campaigns", page, f"{page}?place=0"):
+        check(app.test_client().get(path, headers=GERMAN))
+    check(app.test_client().get(f"/campaigns/{'0' * 64}", headers=GERMAN), 404)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from flask import Blueprint, Response, abort, request
@@ -14,7 +14,7 @@ from earshot_protocol.privacy.accounting import TOLD_DELTA
 from earshot_server.campaigns.conduct import CampaignConductor, StartedCampaign
 from earshot_server.campaigns.series import Series, series_of
 from earshot_server.campaigns.series_table import files
-from earshot_server.campaigns.slots import next_opening
+from earshot_server.campaigns.slots import Slot, next_opening
 from earshot_server.dashboard import campaigns, series
 from earshot_server.store.archive import Archive
 from earshot_server.store.campaigns import UnknownCampaignError
@@ -40,8 +40,7 @@ def add(
         clock: Clock in seconds since 1970.
     """
 
-    def computed(started: StartedCampaign) -> Series:
-        slots = conductor.slots(started)
+    def computed(started: StartedCampaign, slots: Sequence[Slot]) -> Series:
         return series_of(started.plan, slots, datetime.fromtimestamp(clock(), UTC))
 
     @pages.get("/campaigns", endpoint="campaigns")
@@ -49,14 +48,14 @@ def add(
         shown = []
         for started in conductor.all():
             slots = conductor.slots(started)
-            opens = next_opening(slots)
+            opens, status = next_opening(slots), started.status(slots)
             shown.append(
                 {
                     "started": started,
-                    "status": started.status(slots),
+                    "status": status,
                     "counted": campaigns.counted(slots),
-                    "opens": None if opens is None else opens.timestamp(),
-                    "headline": series.headline(computed(started)),
+                    "opens": opens.timestamp() if opens and status == "running" else None,
+                    "headline": campaigns.headline(computed(started, slots), status),
                 }
             )
         return render("campaigns.html", campaigns=shown)
@@ -68,8 +67,8 @@ def add(
             return render(
                 "message.html", title="There is no such campaign", kind="unknown-campaign"
             ), 404
-        slots, now = conductor.slots(started), clock()
-        found = series_of(started.plan, slots, datetime.fromtimestamp(now, UTC))
+        slots = conductor.slots(started)
+        found = computed(started, slots)
         place = request.args.get("place", type=int)
         place = place if place in range(len(found.places)) else None
         status = started.status(slots)
@@ -79,7 +78,7 @@ def add(
             started=started,
             status=status,
             series=found,
-            headline=series.headline(found),
+            headline=campaigns.headline(found, status),
             newest=series.newest(found),
             place=place,
             chart=series.chart(found, place) if found.weeks else None,
@@ -90,7 +89,7 @@ def add(
             counted=campaigns.counted(slots),
             slots=campaigns.rows(slots),
             map=campaigns.newest_map(started.plan, slots),
-            spent=campaigns.spent([each for each in records if each is not None], now),
+            spent=campaigns.spent([each for each in records if each is not None], clock()),
             planned=campaigns.planned(started.plan),
             delta=TOLD_DELTA,
         )
@@ -100,7 +99,7 @@ def add(
         started = _named(conductor, digest)
         if started is None or kind not in _TYPES:
             abort(404)
-        made = files(computed(started))
+        made = files(computed(started, conductor.slots(started)))
         name = f"earshot-campaign-{digest[:12]}.{kind}"
         return Response(
             _zipped(made, clock()) if kind == "zip" else made[f"series.{kind}"],

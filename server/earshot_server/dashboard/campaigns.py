@@ -11,7 +11,9 @@ from earshot_protocol.privacy.ledger import YEAR
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.schedule import PhaseKind, PlannedPhase
+from earshot_server.campaigns.series import Series
 from earshot_server.campaigns.slots import Slot, SlotState
+from earshot_server.dashboard import series
 from earshot_server.dashboard.languages import gettext as _
 from earshot_server.dashboard.languages import ngettext
 from earshot_server.dashboard.wording import NOTHING, sentence, whole, window
@@ -69,6 +71,18 @@ def rows(slots: Iterable[Slot]) -> list[SlotTexts]:
         )
         for slot in slots
     ]
+
+
+def headline(of: Series, status: str) -> list[str]:
+    """Return sentences on the newest week that was counted, the most important first.
+
+    Args:
+        of: Series of the campaign.
+        status: Status of the campaign (`StartedCampaign.status`).
+    """
+    if not of.counted and status in ("over", "stopped"):
+        return [_("No week was counted.")]
+    return series.headline(of)
 
 
 def coming(slots: Sequence[Slot], status: str) -> str:
