@@ -91,6 +91,20 @@ def test_drift_moves_places_and_keeps_to_the_sphere() -> None:
     assert np.linalg.norm(moved.recordings.points, axis=1) == pytest.approx(1.0, abs=1e-5)
     apart = np.linalg.norm(still.recordings.points - moved.recordings.points, axis=1)
     assert 0.02 < float(apart.mean()) < 0.5 * 12 / 52 + 0.05
+    # Every place comes nearer to another one.
+    places = still.recordings.scenes
+    means = np.array([still.recordings.points[places == each].mean(axis=0) for each in range(3)])
+    nearer = [
+        [
+            np.linalg.norm(now.recordings.points[places == each].mean(axis=0) - mean)
+            for mean in means
+        ]
+        for now in (still, moved)
+        for each in range(3)
+    ]
+    closer = np.array(nearer[:3]) - np.array(nearer[3:])
+    np.fill_diagonal(closer, -1.0)
+    assert (closer.max(axis=1) > 0.02).all()
 
 
 def test_a_place_closes_where_the_file_says_so(tmp_path: Path) -> None:

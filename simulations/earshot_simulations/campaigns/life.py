@@ -7,8 +7,8 @@ day finds in phones.
 In week w, phone i has a Poisson number of contacts at place j. Its mean is the expected number of
 contacts × the phone's activity (gamma, mean 1) × the place's share in the phone's own mix
 (Dirichlet around the common mix) × the factor of week and place: waves, seasons and the authority's
-file. A contact is a recording of its place, drawn from a pool. With drift, it is moved in the
-place's own direction by the part of a year that has passed, and brought back to the sphere.
+file. A contact is a recording of its place, drawn from a pool. With drift, it is moved towards
+another place, in proportion to the part of a year that has passed, and brought back to the sphere.
 """
 
 from __future__ import annotations
@@ -101,8 +101,7 @@ class Life:
         shares = 1 / np.sqrt(1.0 + year.permutation(self._places)) * present
         self.shares = shares / shares.sum()
         self.factors = self._factors(year)
-        self._directions = year.standard_normal((self._places, self._pool.shape[1]))
-        self._directions /= np.linalg.norm(self._directions, axis=1, keepdims=True)
+        self._directions = self._towards_others(year.permutation(np.flatnonzero(present)))
         self._activity = np.empty(self.phones)
         self._mix = np.empty((self.phones, self._places))
         self._week = FIRST_WEEK - 1
@@ -156,6 +155,20 @@ class Life:
         return PresentPhones(
             source, self._campaign.labels, heard.rows(order), starts, self._gone + 1
         )
+
+    def _towards_others(self, cycle: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return directions from the mean recording of each place to that of the next in a cycle.
+
+        Towards another place drift does a map most harm.
+        """
+        directions = np.zeros((self._places, self._pool.shape[1]))
+        means = [
+            self._pool[self._starts[place] : self._starts[place + 1]].mean(axis=0)
+            for place in cycle
+        ]
+        directions[cycle] = np.roll(means, -1, axis=0) - means
+        length = np.linalg.norm(directions, axis=1, keepdims=True)
+        return np.divide(directions, length, out=np.zeros_like(directions), where=length > 0)
 
     def _factors(self, generator: np.random.Generator) -> NDArray[np.float64]:
         settings, weeks = self._settings, self._campaign.weeks

@@ -48,7 +48,8 @@ class CampaignSettings:
             alike.
         concentration: Concentration of phones' own mixes of places around the common one.
         turnover: Fraction of the phones that leave in a week; as many new ones enrol.
-        drift: Distance by which sounds of a place move in a year, over their length; 0 for none.
+        drift: Distance by which sounds of a place move in a year, towards another place, over their
+            length; 0 for none.
         dropout: Fraction of the phones that vanish in each phase and are back in the next one.
         summation: Summation of the phones' counts: real, as in the campaign's file, or ideal.
         jobs: Number of processes.
