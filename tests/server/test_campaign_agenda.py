@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from datetime import UTC, date, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -114,6 +115,15 @@ def test_what_may_have_been_repeated_before_a_restore_is_missed(
     restored = BEGINS + days * DAY
     assert at(10, restored=restored).states[0] is state
     assert at(10, restored=restored, tried={FIRST: [running()]}).states[0] is SlotState.RUNNING
+
+
+def test_an_attempt_that_may_have_been_made_before_a_restore_is_not_repeated() -> None:
+    attempts = {FIRST: [msgspec.structs.replace(failed(), opened=BEGINS + 8 * DAY)]}
+    states = [
+        at(11, tried=attempts, restored=restored).states[0]
+        for restored in (None, BEGINS + 6.9 * DAY, BEGINS + 8 * DAY, BEGINS + 8.1 * DAY)
+    ]
+    assert states == [SlotState.DUE, SlotState.DUE, SlotState.FAILED, SlotState.DUE]
 
 
 def test_a_discovery_that_phones_paid_for_is_repeated_from_the_reserve() -> None:

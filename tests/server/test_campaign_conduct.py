@@ -11,10 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 from support.campaigns import campaign
+from support.endings import discovered
 from support.moved_clock import MovedClock
 
 from earshot_protocol.phases.statistics import StatisticsParameters
-from earshot_server.campaigns.campaign import ExpectedContacts
+from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
+from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.wire import encode
+from earshot_server.campaigns.campaign import ExpectedContacts, RepeatedDiscovery, SumOptions
 from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.campaigns.plan import Planning, planned
 from earshot_server.campaigns.schedule import GATHERING, PhaseKind
@@ -52,8 +56,8 @@ def start(database: Database, **changes: Any) -> bytes:
     told = campaign(**(usual | changes))
     plan, discovery = planned(told), Planning(told).discovery
     digest = bytes.fromhex(plan.digest)
-    encode = msgspec.msgpack.encode
-    CampaignRows(database).add(digest, encode(plan), encode(discovery), "olga")
+    rows = msgspec.msgpack.encode(plan), msgspec.msgpack.encode(discovery)
+    CampaignRows(database).add(digest, *rows, "olga")
     return digest
 
 
@@ -114,6 +118,22 @@ def test_all_phones_of_the_cohorts_may_join(
     assert gathering.wanted == 130
     southern = registry.enrol(os.urandom(32), bytes(16), 1000, "south")
     assert registry.join(gathering.phase, southern) is None
+
+
+@pytest.mark.parametrize("summation", [SummationName.BELL, SummationName.TWO_OPERATORS])
+def test_whatever_the_crowd_a_phase_costs_what_the_plan_says(summation: SummationName) -> None:
+    """So that all enrolled phones may join, however many these are."""
+    planning = Planning(campaign(weeks=2, sum=SumOptions(summation=summation)))
+    for parameters in (planning.week, planning.discovery):
+        assert parameters is not None
+        costs = {
+            tuple(
+                (expense.release.unit, epsilon_at(TOLD_DELTA, [expense]))
+                for expense in msgspec.structs.replace(parameters, phones=phones).plan().expenses()
+            )
+            for phones in (8, 100, 5000, 20_000, 1_000_000)
+        }
+        assert len(costs) == 1
 
 
 def test_a_gathering_that_failed_is_repeated_once_and_late_slots_follow(
@@ -189,6 +209,72 @@ def test_campaigns_of_the_same_phones_take_turns(
     assert [states(own_database, each)[0] for each in (first, other, later)] == [
         *("running", "running", "due")
     ]
+
+
+MAPPED = {
+    "labels": ("bar", "office"),
+    "expected": ExpectedContacts(phones=200),
+    "discovery": RepeatedDiscovery(every_weeks=2, epsilon=1.0),
+}
+
+
+def mapped(database: Database, phase: bytes, names: tuple[str, ...]) -> None:
+    """Let a discovery be published that found two places, with these names."""
+    ending = discovered(phase=phase, label_names=names)
+    database.query(
+        "INSERT INTO phases (phase, number, step, deadline, expected, common, sum, over, wait,"
+        " finished) VALUES (%s, 9, 'published', 0, 0, %s, '', true, 0, seconds_now())",
+        (phase, encode(ending)),
+    )
+
+
+def test_the_newest_map_names_contacts(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    given = os.urandom(16)
+    mapped(own_database, given, ("bar", "office", "street"))
+    digest = start(own_database, map=given.hex(), weeks=4, **MAPPED)
+    clock.set(BEGINS + 14 * DAY)
+    seen = {}
+    for _ in range(5):  # weeks 1 and 2, a map that fails and is repeated, and week 3
+        driver.turn()
+        slot = next(each for each in slots(own_database, digest) if each.state == "running")
+        phase, kind, number = bytes.fromhex(slot.phase), slot.planned.kind, slot.planned.number
+        seen[kind, number, slot.attempts] = slot
+        if kind is PhaseKind.STATISTICS:
+            Registry(own_database).stop(phase, STOPPED_REASON)
+        elif slot.attempts == 1:
+            Registry(own_database).end_gathering(phase, "it fails")
+            clock.move(GATHERING)
+        else:
+            mapped(own_database, phase, ("office", "bar", "street"))
+            clock.set(BEGINS + 21 * DAY)
+    weeks = {number: slot for (kind, number, _), slot in seen.items() if kind == "statistics"}
+    maps = [slot for (kind, *_), slot in seen.items() if kind == "discovery"]
+    assert [slot.attempts for slot in maps] == [1, 2]
+    assert [weeks[number].map for number in (1, 2)] == 2 * [given.hex()]
+    assert (weeks[3].map, weeks[3].mapped is not None) == (maps[1].phase, True)
+    discovery = Archive(own_database).phase(bytes.fromhex(maps[1].phase))
+    week = Archive(own_database).phase(bytes.fromhex(weeks[3].phase))
+    assert discovery is not None
+    assert week is not None
+    assert isinstance(week.parameters, StatisticsParameters)
+    assert week.parameters.places is not None
+    assert discovery.parameters.phones == 100
+
+
+def test_a_map_without_a_name_of_the_campaign_names_nothing(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    given = os.urandom(16)
+    mapped(own_database, given, ("café", "street", "street"))
+    digest = start(own_database, map=given.hex())
+    clock.set(BEGINS + 7 * DAY)
+    driver.turn()
+    (gathering,) = Registry(own_database).gatherings()
+    assert isinstance(gathering.parameters, StatisticsParameters)
+    assert gathering.parameters.places is None
+    assert slots(own_database, digest)[0].map == ""
 
 
 def test_many_drivers_open_one_phase(own_database: Database, clock: MovedClock) -> None:

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import psycopg
 import pytest
 from support.api_caller import Server, body_of
+from support.campaigns import campaign
 from support.played_phase import PARAMETERS, make_phones
 
-from earshot_protocol.api import AUDIT, LEAVE, OPERATORS, PHASES, REFUSAL, Leave, Refuse
+from earshot_protocol.api import AUDIT, CAMPAIGNS, LEAVE, OPERATORS, PHASES, REFUSAL, Leave, Refuse
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.rules import Rule
-from earshot_server.api.views import NewOperator, OperatorToken, Stopped
+from earshot_server.api.views import (
+    CampaignExport,
+    CampaignView,
+    NewOperator,
+    OperatorToken,
+    StartCampaign,
+    Stopped,
+)
 from earshot_server.discovery.optics import Optics
 from earshot_server.processes.driver import Driver
 from earshot_server.processes.embedded import EmbeddedPostgres
 from earshot_server.store import privileges
+from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.driving import Driving
 from earshot_server.store.operators import Role
@@ -118,6 +128,20 @@ def test_with_them_phases_are_played_stopped_and_purged(
     driving.lost_lease()
     driving.clear(phase)
     assert Registry(separated.driver).lease(phase, "driver", 9.0)
+
+
+def test_with_them_campaigns_are_run(separated: Separated, tmp_path: Path) -> None:
+    server = Server.over(separated.web, tmp_path, data_folder=tmp_path)
+    server.phone()
+    begins = datetime.fromtimestamp(separated.owner.now(), UTC).date() - timedelta(days=16)
+    wanted = campaign(begins=begins, weeks=2, discovery=None)
+    view = body_of(server.order(CAMPAIGNS, StartCampaign(campaign=wanted)), CampaignView, 201)
+    Driver(separated.driver, Optics(), keep_seconds=1e9).turn()
+    one = f"{CAMPAIGNS}/{view.campaign}"
+    assert body_of(server.read(one), CampaignExport).campaign.states == {"running": 1, "due": 1}
+    stopped = body_of(server.order(f"{one}/stop"), CampaignView)
+    assert stopped.states == {"failed": 1, "stopped": 1}
+    CampaignRows(separated.driver).miss(bytes.fromhex(view.campaign), "statistics", 2)
 
 
 def test_with_them_operators_are_managed_and_all_is_read(

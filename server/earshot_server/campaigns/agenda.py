@@ -119,7 +119,11 @@ def agenda(
     for phase in phases:
         place = PlanPlace.of(phase)
         attempts = tried.get(place, ())
-        again = place not in missed and _repeatable(phase.kind, attempts, left)
+        again = (
+            place not in missed
+            and _repeatable(phase.kind, attempts, left)
+            and not _repeats_itself(phase, attempts[-1], restored)
+        )
         gone = now > phase.last
         state = untried(phase) if not attempts else attempts[-1].state
         states.append(SlotState.DUE if again and not gone else state)
@@ -157,6 +161,14 @@ def is_lost(phase: PlannedPhase, restored: datetime | None) -> bool:
 def is_late(phase: PlannedPhase, opened: datetime) -> bool:
     """Return whether a phase that opened then was late."""
     return opened - phase.opens >= PUNCTUAL
+
+
+def _repeats_itself(phase: PlannedPhase, last: Attempt, restored: datetime | None) -> bool:
+    """Return whether the last attempt may have opened before a restore as well.
+
+    It may have failed because phones had answered it then; the next one would cost them again.
+    """
+    return restored is not None and phase.opens <= restored <= last.opened
 
 
 def _repeatable(kind: PhaseKind, attempts: Sequence[Attempt], left: int) -> bool:
