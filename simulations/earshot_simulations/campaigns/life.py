@@ -168,7 +168,8 @@ class Life:
         ]
         directions[cycle] = np.roll(means, -1, axis=0) - means
         length = np.linalg.norm(directions, axis=1, keepdims=True)
-        return np.divide(directions, length, out=np.zeros_like(directions), where=length > 0)
+        directions /= np.where(length > 0, length, 1.0)
+        return directions
 
     def _factors(self, generator: np.random.Generator) -> NDArray[np.float64]:
         settings, weeks = self._settings, self._campaign.weeks
