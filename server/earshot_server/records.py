@@ -24,6 +24,9 @@ STOPPED_REASON = "stopped by an operator"
 RESTORED_REASON = "restored from a"
 """Beginning of the reason sent to phones of a phase that was under way in a restored copy."""
 
+RESTORED = "restore server"
+"""Action in the audit log of a server that was restored."""
+
 MOST_TRIES = 12
 """Number of tries to move a phase on before it fails; they span about two and a half hours."""
 

@@ -1,4 +1,4 @@
-"""A driver that is killed at every write while it opens a campaign's phase, or its database is."""
+"""A campaign whose driver, web worker or database is killed at every write: all of it or none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.api_caller import Server
 from support.campaigns import campaign
 from support.killed_leader import bereft, killed, moments
 from support.kills import in_child
 from support.moved_clock import MovedClock
 from support.networked import await_
 
+from earshot_protocol.api import CAMPAIGNS
+from earshot_server.api.views import StartCampaign
 from earshot_server.campaigns.campaign import ExpectedContacts
 from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.campaigns.plan import planned
@@ -124,3 +127,47 @@ def test_a_slot_opens_once_whenever_a_driver_dies(
             again(partial(turned, url))
             assert again(partial(found, url)) == whole
     assert {*seen} == {True, False}
+
+
+def emptied(url: str) -> None:
+    """No campaign, at a time at which one may start."""
+    begun(url)
+    with closing(Database(url)) as database:
+        database.query("TRUNCATE campaigns CASCADE")
+        MovedClock(database, BEGINS)
+
+
+def ordered(url: str, folder: Path) -> int:
+    """An operator starts the campaign."""
+    with closing(Database(url)) as database:
+        body = StartCampaign(campaign=PLAN.campaign, anyway=True)
+        return Server.over(database, folder).order(CAMPAIGNS, body).status_code
+
+
+def started(url: str) -> list[int]:
+    """Campaigns, and entries of the audit log about them."""
+    with closing(Database(url)) as database:
+        ((campaigns, entries),) = database.query(
+            "SELECT (SELECT count(*) FROM campaigns),"
+            " (SELECT count(*) FROM audit WHERE action = 'start campaign')"
+        )
+        return [campaigns, entries]
+
+
+@pytest.mark.parametrize("disturb", [killed, bereft])
+def test_a_campaign_starts_wholly_or_not_at_all(
+    url: str, tmp_path: Path, disturb: Callable[[Callable[[], object], int], object]
+) -> None:
+    run = partial(ordered, url, tmp_path)
+    again(partial(emptied, url))
+    assert again(run) == 201
+    again(partial(emptied, url))
+    passed = again(lambda: moments(run))
+    for number, *_ in passed:
+        again(partial(emptied, url))
+        _, before = again(partial(started, url))
+        in_child(partial(disturb, run, number))
+        campaigns, entries = again(partial(started, url))
+        assert campaigns == entries - before
+        assert again(run) == (422 if campaigns else 201)
+        assert again(partial(started, url)) == [1, before + 1]

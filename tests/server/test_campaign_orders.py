@@ -118,6 +118,8 @@ def test_viewers_read_and_start_nothing(desk: Server) -> None:
         ),
         ({"follows": short(begins=date(2026, 6, 1))}, "has run no campaign with the digest"),
         ({"weeks": 60}, "weeks=60"),
+        ({"labels": ("bar", "bar")}, "labels repeat"),
+        ({"choices": (("bar",),)}, "choices for 1 of 2 labels"),
         ({"follows": short(begins=date(2026, 6, 1), weeks=60)}, "weeks=60"),
     ],
 )
@@ -190,7 +192,7 @@ def test_a_campaign_takes_over_from_another(
 def test_a_restore_pauses_a_campaign_until_it_is_resumed(
     desk: Server, own_database: Database, clock: MovedClock, tmp_path: Path
 ) -> None:
-    view = started(desk, short())
+    view = started(desk, short(cohorts=("north",)), anyway=True)
     other = started(desk, short(name="Other", begins=date(2028, 6, 5)), anyway=True)
     body_of(desk.order(f"{CAMPAIGNS}/{other.campaign}/stop"), CampaignView)
     driver = Driver(own_database, Optics(), 1e9)
@@ -206,10 +208,15 @@ def test_a_restore_pauses_a_campaign_until_it_is_resumed(
     assert found.campaign.reason == "restored from a copy of its database"
     assert found.campaign.states == {"failed": 1, "missed": 1, "planned": 4}
     assert "after the backup" in found.slots[1].reason
-    assert "is paused" in refused(desk, short())
+    assert "is paused" in refused(desk, short(cohorts=("north",)))
     assert body_of(desk.order(f"{one}/resume"), CampaignView).status == "running"
+    # One that was started after the backup may have run before, too.
+    again = started(desk, short(name="Again", cohorts=("south",)), anyway=True)
+    slots = body_of(desk.read(f"{CAMPAIGNS}/{again.campaign}"), CampaignExport).slots
+    assert [slot.state.value for slot in slots[:3]] == ["missed", "missed", "planned"]
+    assert "after the backup" in slots[0].reason
     clock.set(BEGINS + 21 * DAY)
-    assert driver.turn() == 1
+    assert driver.turn() == 2
     rows = CampaignRows(own_database)
     assert {row.state for row in rows.all()} == {"running", "stopped"}
 

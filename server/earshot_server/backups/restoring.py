@@ -25,6 +25,7 @@ from earshot_server.backups.file import Backup, Manifest, damaged, opened
 from earshot_server.phases.set_back import begin_anew, end_all
 from earshot_server.processes.address import remember, remembered
 from earshot_server.processes.embedded import embedded
+from earshot_server.records import RESTORED
 from earshot_server.store.database import Database, refuse_newer
 from earshot_server.store.operators import FIRST, Accounts
 from earshot_server.store.suitability import refuse_unsuitable
@@ -110,7 +111,7 @@ def _come_back(database: Database, manifest: Manifest) -> int:
         begin_anew(connection)
         Accounts(database).record(
             FIRST,
-            "restore server",
+            RESTORED,
             detail=f"backup of {when}, by version {manifest.software}; phases that it ended: "
             f"{ended}; what was done, spent or erased since is not known here",
         )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from earshot_protocol.encoder_file import read
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.privacy.ledger import YEAR
@@ -69,11 +69,11 @@ class CampaignAdmission:
         Raises:
             InvalidParametersError: It cannot, or was started before; the message says what could.
         """
-        each: Campaign | None = campaign
-        while each is not None:
-            each.check()
-            each = each.follows
-        plan, making = planned(campaign), Planning(campaign)
+        try:
+            _check_values(campaign)
+            plan, making = planned(campaign), Planning(campaign)
+        except InvalidInputError as error:
+            raise InvalidParametersError(str(error)) from error
         others = self._conductor.all()
         _check_new(plan.digest, others)
         if campaign.sum.summation.by_operators and not self._helper:
@@ -169,6 +169,14 @@ class CampaignAdmission:
                 for other in uncounted
             ),
         )
+
+
+def _check_values(campaign: Campaign) -> None:
+    """Refuse values that no campaign can have, in it and in those before it."""
+    each: Campaign | None = campaign
+    while each is not None:
+        each.check()
+        each = each.follows
 
 
 def _check_new(digest: str, others: Sequence[StartedCampaign]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from earshot_server.phases.ending import end_unread
-from earshot_server.records import RESTORED_REASON
+from earshot_server.records import RESTORED, RESTORED_REASON
 from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Connection, Database
 from earshot_server.store.operators import FIRST, Accounts
@@ -40,7 +40,7 @@ def end_if_set_back(database: Database, folder: Path) -> int:
         begin_anew(connection)
         Accounts(database).record(
             FIRST,
-            "restore server",
+            RESTORED,
             detail=f"set back by other means than a backup; phases that it ended: {ended}; what "
             "was done, spent or erased since is not known here",
         )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.messages import Failed, decode_task
 from earshot_protocol.wire import Ending
-from earshot_server.records import CampaignState
+from earshot_server.records import RESTORED, CampaignState
 from earshot_server.store.database import Database
 
 _LOCK = 0x63616D706169676E
@@ -97,10 +97,14 @@ class CampaignRows:
             yield
 
     def add(self, campaign: bytes, plan: bytes, discovery: bytes, operator: str) -> None:
-        """Add a campaign, which runs from now on."""
+        """Add a campaign, which runs from now on.
+
+        If the server was restored, the same campaign may have run before, unknown to the backup.
+        """
         self._database.query(
-            "INSERT INTO campaigns (campaign, plan, discovery, operator) VALUES (%s, %s, %s, %s)",
-            (campaign, plan, discovery, operator),
+            "INSERT INTO campaigns (campaign, plan, discovery, operator, restored)"
+            " SELECT %s, %s, %s, %s, max(at) FROM audit WHERE action = %s",
+            (campaign, plan, discovery, operator, RESTORED),
         )
 
     def all(self) -> tuple[CampaignRow, ...]:
