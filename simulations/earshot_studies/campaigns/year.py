@@ -8,6 +8,7 @@ two others.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,12 +75,10 @@ def lived(phones: int, world: World, length: int, seed: int) -> Year:
         length: Length to which a phone's counts of a week are projected, B.
         seed: Seed of waves, maps and contacts.
     """
-    source = np.random.default_rng([seed, phones])
-    rates = _rates(np.random.default_rng([seed, 1]))
+    source, rates, habits = _people(phones, seed)
     maps = np.stack(
         [_rights(np.random.default_rng([seed, 2, each]), world.right) for each in range(MAPS)]
     )
-    habits = source.exponential(CONTACTS, phones), source.dirichlet(np.full(PLACES, 0.5), phones)
     year = Year(
         np.zeros((WEEKS, ENTRIES)), np.zeros((WEEKS, PLACES)), np.zeros((MAPS, PLACES, PLACES))
     )
@@ -97,6 +96,26 @@ def lived(phones: int, world: World, length: int, seed: int) -> Year:
             rights = maps[after // QUARTER]
             year.tables[after // QUARTER] = _table(kept, rights, phones, source)
     return year
+
+
+def weekly_contacts(phones: int, seed: int) -> Iterator[tuple[Integers, Integers]]:
+    """Yield the phone and the place of each contact, by phone, for every week of a year.
+
+    Args:
+        phones: Number of phones.
+        seed: Seed of waves and contacts.
+    """
+    source, rates, habits = _people(phones, seed)
+    for weekly in rates[_BEFORE:]:
+        yield _contacts(habits, weekly, source)
+
+
+def _people(phones: int, seed: int) -> tuple[np.random.Generator, Reals, tuple[Reals, Reals]]:
+    """Return a source of contacts, rates of all weeks, and habits of phones."""
+    source = np.random.default_rng([seed, phones])
+    rates = _rates(np.random.default_rng([seed, 1]))
+    habits = source.exponential(CONTACTS, phones), source.dirichlet(np.full(PLACES, 0.5), phones)
+    return source, rates, habits
 
 
 def _rates(source: np.random.Generator) -> Reals:

@@ -66,6 +66,7 @@ STUDIES: dict[str, Study] = {
     "pate-aae": Study(pate_aae.private_digits, _DIGITS + "Table 1, Figure 5", "68 min"),
     "noisy-gradients": Study(pate_aae.noisy_gradients, _OURS, "1 min"),
     "campaign-estimates": Study(campaigns.estimated_counts, _OURS, "3 min"),
+    "campaign-limits": Study(campaigns.limited_counts, _OURS, "2 min"),
     "printed-claims": Study(printed_claims, "costs that the papers claim", "10 s"),
 }
 
