@@ -25,6 +25,8 @@ from earshot_protocol.text import line
 
 WEEK = timedelta(days=7)
 MOST_WEEKS = 53
+MOST_BEFORE = 60
+"""Campaigns that may precede one: more than 366 days of the shortest."""
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 """Days between which a campaign may begin: those around it are still dates."""
 LARGEST_NAME = 100
