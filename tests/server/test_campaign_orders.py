@@ -119,6 +119,8 @@ def test_viewers_read_and_start_nothing(desk: Server) -> None:
         ),
         ({"follows": short(begins=date(2026, 6, 1))}, "has run no campaign with the digest"),
         ({"weeks": 60}, "weeks=60"),
+        ({"labels": ("bar", "bar")}, "labels repeat"),
+        ({"choices": (("pub",),)}, "choices for 1 of 2 labels"),
         ({"follows": short(begins=date(2026, 6, 1), weeks=60)}, "weeks=60"),
     ],
 )
