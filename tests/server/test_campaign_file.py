@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.campaigns import MINIMAL
 
 from earshot_protocol.environments import default_hierarchy
-from earshot_protocol.errors import EarshotError, LocalError
+from earshot_protocol.errors import EarshotError, InvalidParametersError, LocalError
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.campaign_file import read_campaign
@@ -119,6 +119,9 @@ WRONG = {
     f"follows = 3\n{MINIMAL}": ["follows=3: must be the file of a campaign"],
     f"follows = 'none.toml'\n{MINIMAL}": ["none.toml: there is no such file"],
     f"follows = 'campaign.toml'\n{MINIMAL}": ["follows: ", "leads back to itself; name an earlier"],
+    f"follows = 'loop.toml'\n{MINIMAL}": ["follows: ", "loop.toml: cannot be read (Too many"],
+    f'follows = "a\\u0000b"\n{MINIMAL}': ["follows='a\\x00b': must be the path of a file"],
+    f'labels = "a\\u0000b"\n{MINIMAL}': ["labels='a\\x00b': must be the path of a file"],
     f"follows = 'same.toml'\n{MINIMAL}": ["follows: a campaign from 2027-01-04", "an earlier one"],
     f"{MINIMAL}[budget]\nepsilon = 0": ["budget.epsilon=0.0: must be a positive"],
     f"{MINIMAL}[budget]\ncontinues = 1": ["budget.continues=1: must be true or false"],
@@ -145,11 +148,22 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: text[-40:])
 def test_a_wrong_value_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "same.toml").write_text(MINIMAL, "utf-8")
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
     with pytest.raises(LocalError) as refused:
         read(tmp_path, text)
     said = str(refused.value)
     assert said.startswith(f"{tmp_path / 'campaign.toml'}: "), said
     assert [part for part in WRONG[text] if part not in said] == [], said
+
+
+def test_a_long_chain_of_campaigns_is_refused(tmp_path: Path) -> None:
+    for year in range(70):
+        follows = f"follows = '{year - 1}.toml'\n" if year else ""
+        text = MINIMAL.replace("2027", str(2027 + year))
+        (tmp_path / f"{year}.toml").write_text(follows + text, "utf-8")
+    assert read_campaign(tmp_path / "60.toml").follows is not None
+    with pytest.raises(InvalidParametersError, match="follows: at most 60 campaigns"):
+        read_campaign(tmp_path / "69.toml")
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:

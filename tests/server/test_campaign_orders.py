@@ -27,6 +27,7 @@ from earshot_server.campaigns.campaign import Campaign, ExpectedContacts, SumOpt
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.set_back import SET_BACK, end_if_set_back
 from earshot_server.processes.driver import Driver
+from earshot_server.records import CampaignState
 from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Database
 from earshot_server.store.operators import Role
@@ -187,6 +188,41 @@ def test_a_campaign_takes_over_from_another(
     assert driver.turn() == 1  # the old one's second week: the first is too late
     body_of(desk.order(f"{CAMPAIGNS}/{again.campaign}/stop"), CampaignView)
     assert body_of(desk.read(old), CampaignExport).campaign.ends == date(2027, 1, 18)
+
+
+def test_a_long_chain_of_campaigns_is_refused(desk: Server) -> None:
+    last = short(weeks=1, begins=date(2020, 1, 1))
+    for day in range(1, 70):
+        last = short(weeks=1, begins=date(2020, 1, 1) + day * DAY, follows=last)
+    assert "follows: 69 campaigns, one after another; at most 60" in refused(desk, last)
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_days_that_were_counted_are_not_counted_again(
+    desk: Server, own_database: Database, clock: MovedClock, stops: bool
+) -> None:
+    """Phones would send zeros for contacts that they have marked."""
+    before = short()
+    first = started(desk, before)
+    clock.set(BEGINS + 7 * DAY)
+    assert Driver(own_database, Optics(), 1e9).turn() == 1
+    if stops:
+        CampaignRows(own_database).change(bytes.fromhex(first.campaign), CampaignState.STOPPED)
+    again = short(name="Again", begins=date(2027, 1, 10), follows=before)
+    why = refused(desk, again, anyway=True)
+    assert "from 2027-01-04 to 2027-01-11, and none counts twice; begin on 2027-01-11" in why
+    later = short(name="Again", begins=date(2027, 1, 11), follows=before)
+    assert started(desk, later).status == "running"
+
+
+def test_days_whose_gathering_was_stopped_may_be_counted_by_another(
+    desk: Server, own_database: Database, clock: MovedClock
+) -> None:
+    first = started(desk, short())
+    clock.set(BEGINS + 7 * DAY)
+    assert Driver(own_database, Optics(), 1e9).turn() == 1
+    body_of(desk.order(f"{CAMPAIGNS}/{first.campaign}/stop"), CampaignView)
+    assert started(desk, short(name="Again"), anyway=True).status == "running"
 
 
 def test_a_restore_pauses_a_campaign_until_it_is_resumed(

@@ -299,6 +299,10 @@ ONE_DEAR_DISCOVERY = campaign(
             r"a week's sum: .*noise is too large.*a larger epsilon or more phones",
         ),
         (campaign(discovery=RepeatedDiscovery(every_weeks=1)), r"fewer or cheaper discoveries"),
+        (
+            campaign(discovery=RepeatedDiscovery(every_weeks=1, retries=53)),
+            r"no budget.epsilon would leave half to the weekly sums; or fewer or cheaper",
+        ),
         (campaign(budget=CampaignBudget(epsilon=1)), r"budget.epsilon=1: nothing fits"),
         (changed(campaign(), "expected", phones=4), r"phones"),
     ],

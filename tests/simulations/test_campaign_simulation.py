@@ -141,9 +141,14 @@ def test_another_simulation_in_the_folder_is_refused_by_name(tmp_path: Path) -> 
         simulate_campaign(small(weeks=1), settings(seed=2), tmp_path)
     with pytest.raises(InvalidInputError, match="another campaign"):
         simulate_campaign(small(weeks=2), settings(), tmp_path)
-    (tmp_path / "campaign.state").write_bytes(b"\x00")
-    with pytest.raises(InvalidInputError, match="is damaged"):
-        simulate_campaign(small(weeks=1), settings(), tmp_path)
+    kept = tmp_path / "campaign.state"
+    whole = kept.read_bytes()
+    made_by, state, phones = msgspec.msgpack.decode(whole)
+    foreign = msgspec.msgpack.encode((made_by, {**state, "slots": 3}, phones))
+    for damaged in (b"\x00", whole[:-1], foreign):
+        kept.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match="is damaged"):
+            simulate_campaign(small(weeks=1), settings(), tmp_path)
 
 
 @pytest.mark.slow

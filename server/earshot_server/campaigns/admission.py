@@ -14,7 +14,7 @@ from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.privacy.ledger import YEAR
 from earshot_protocol.shipped_encoders import packaged
-from earshot_server.campaigns.campaign import Campaign
+from earshot_server.campaigns.campaign import MOST_BEFORE, Campaign
 from earshot_server.campaigns.conduct import CampaignConductor, StartedCampaign
 from earshot_server.campaigns.plan import CampaignPlan, Planning, planned
 from earshot_server.phases.options import of_encoder
@@ -90,8 +90,10 @@ class CampaignAdmission:
         self._check_map(campaign)
         chain, follows = self._before(making, others)
         for other in others:
-            if follows is not other:
-                self._check_overlap(campaign, other)
+            if other.shares_phones(campaign.cohorts):
+                self._check_counted(campaign, other)
+                if follows is not other:
+                    self._check_overlap(campaign, other)
         return Admissible(plan, _discovery(making), follows, self._objections(plan, others, chain))
 
     def _check_map(self, campaign: Campaign) -> None:
@@ -125,9 +127,19 @@ class CampaignAdmission:
             )
         return chain, found
 
+    def _check_counted(self, campaign: Campaign, other: StartedCampaign) -> None:
+        """Refuse days whose contacts phones have marked as counted: they would seem to be none."""
+        counted = self._conductor.counted(other)
+        if counted is None or campaign.ends <= counted[0] or counted[1] <= campaign.begins:
+            return
+        raise InvalidParametersError(
+            f"from={campaign.begins}: {_named(other)} has counted contacts of the same phones from "
+            f"{counted[0]} to {counted[1]}, and none counts twice; begin on {counted[1]} or later"
+        )
+
     def _check_overlap(self, campaign: Campaign, other: StartedCampaign) -> None:
         """Refuse days on which phones would have to count for two campaigns."""
-        if other.row.state is CampaignState.STOPPED or not other.shares_phones(campaign.cohorts):
+        if other.row.state is CampaignState.STOPPED:
             return
         begins, ends = other.days
         if not (begins < campaign.ends and campaign.begins < ends):
@@ -174,9 +186,14 @@ class CampaignAdmission:
 def _check_values(campaign: Campaign) -> None:
     """Refuse values that no campaign can have, in it and in those before it."""
     each: Campaign | None = campaign
+    before = -1
     while each is not None:
         each.check()
-        each = each.follows
+        each, before = each.follows, before + 1
+    if before > MOST_BEFORE:
+        raise InvalidParametersError(
+            f"follows: {before} campaigns, one after another; at most {MOST_BEFORE} may be"
+        )
 
 
 def _check_new(digest: str, others: Sequence[StartedCampaign]) -> None:

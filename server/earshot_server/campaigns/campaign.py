@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from earshot_protocol import checks
 from earshot_protocol.api import CohortName
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.phases.parameters import (
     LARGEST_CROWD,
     LARGEST_LABELS,
@@ -25,6 +25,8 @@ from earshot_protocol.text import line
 
 WEEK = timedelta(days=7)
 MOST_WEEKS = 53
+MOST_BEFORE = 60
+"""Campaigns that may precede one: more than 366 days of the shortest."""
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 """Days between which a campaign may begin: those around it are still dates."""
 LARGEST_NAME = 100
@@ -214,7 +216,10 @@ class Campaign(_Part, frozen=True, kw_only=True):
             )
         checks.whole("weeks", self.weeks, 1, MOST_WEEKS)
         checks.whole("the number of labels", len(self.labels), 1, LARGEST_LABELS)
-        hierarchy_of(self.labels, self.choices)
+        try:
+            hierarchy_of(self.labels, self.choices)
+        except InvalidInputError as error:
+            raise InvalidParametersError(str(error)) from None
         if len(set(self.cohorts)) < len(self.cohorts):
             raise InvalidParametersError(f"cohorts={list(self.cohorts)}: name each cohort once")
         if not _PHASE.fullmatch(self.map):

@@ -15,7 +15,7 @@ from earshot_protocol.environments import default_hierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, LocalError
 from earshot_protocol.phases.parameters import Choices
 from earshot_protocol.text import decoded
-from earshot_server.campaigns.campaign import Campaign
+from earshot_server.campaigns.campaign import MOST_BEFORE, Campaign
 from earshot_server.phases.hierarchy_file import read_hierarchy
 
 LARGEST_FILE = 2**20
@@ -40,9 +40,14 @@ def read_campaign(file: Path) -> Campaign:
 
 
 def _read(file: Path, before: tuple[Path, ...]) -> Campaign:
+    values = _toml(file)
     if file.resolve() in before:
         raise InvalidInputError(f"{file}: leads back to itself; name an earlier campaign")
-    values = _toml(file)
+    if len(before) > MOST_BEFORE:
+        raise InvalidParametersError(
+            f"follows: at most {MOST_BEFORE} campaigns, one after another; begin without any, more "
+            "than 366 days after the last"
+        )
     try:
         return _campaign(values, file.parent, (*before, file.resolve()))
     except LocalError as error:
@@ -50,6 +55,9 @@ def _read(file: Path, before: tuple[Path, ...]) -> Campaign:
 
 
 def _campaign(values: dict[str, Any], folder: Path, before: tuple[Path, ...]) -> Campaign:
+    for name in ("labels", "follows"):
+        if isinstance(values.get(name), str) and "\0" in values[name]:
+            raise InvalidParametersError(f"{name}={values[name]!r}: must be the path of a file")
     labels, choices = _labels(values.get("labels"), folder)
     follows = values.get("follows")
     if follows is not None and not isinstance(follows, str):

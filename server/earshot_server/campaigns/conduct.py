@@ -225,6 +225,24 @@ class CampaignConductor:
         running = started.row.state is not CampaignState.STOPPED
         return running or bool(self._rows.attempts(started.row.campaign))
 
+    def counted(self, started: StartedCampaign) -> tuple[date, date] | None:
+        """Return the first day that a campaign counts or counted, and the day after the last one.
+
+        Phones mark what they sent, also if its phase failed then. None if they sent nothing.
+        """
+        attempts = _Progress(started, self._rows, self._now()).attempts
+        windows = [
+            (phase.since, phase.until)
+            for phase in started.plan.phases
+            if phase.since is not None
+            and phase.until is not None
+            and any(
+                not each.reason or not started.releasing.isdisjoint(each.steps)
+                for each in attempts.get(PlanPlace.of(phase), ())
+            )
+        ]
+        return (windows[0][0], windows[-1][1]) if windows else None
+
     def slots(self, started: StartedCampaign) -> tuple[Slot, ...]:
         """Return what became of a campaign's phases, in the order of the plan."""
         progress = _Progress(started, self._rows, self._now())

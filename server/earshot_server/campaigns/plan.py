@@ -308,7 +308,7 @@ class Planning:
         cost = composed_epsilon(fixed, TOLD_DELTA) if fixed else 0.0
         if cost < epsilon:
             return
-        enough = math.ceil(10 * composed_epsilon([*fixed, *fixed], TOLD_DELTA)) / 10
+        twice = composed_epsilon([*fixed, *fixed], TOLD_DELTA)
         begins = self.campaign.begins
         before = [each for each in window.releases if each.first < begins]
         discoveries = [*window.releases, *window.repeated]
@@ -318,12 +318,16 @@ class Planning:
             *([f"{own} discoveries, repeated ones included"] if own > 1 else []),
             *([f"{len(before)} phases of the campaign before"] if before else []),
         ]
+        enough = (
+            f"budget.epsilon={math.ceil(10 * twice) / 10:g} would leave half to the weekly sums"
+            if math.isfinite(twice)
+            else "no budget.epsilon would leave half to the weekly sums"
+        )
         after = f"; or from={before[-1].last + YEAR}, when they no longer count" if before else ""
         fewer = "; or fewer or cheaper discoveries ([discovery])" if own else ""
         raise InvalidParametersError(
             f"budget.epsilon={epsilon:g}: nothing fits: {' and '.join(what)} within 366 days from "
-            f"{window.first} cost ε={cost:.3g} by themselves; budget.epsilon={enough:g} would "
-            f"leave half to the weekly sums{fewer}{after}"
+            f"{window.first} cost ε={cost:.3g} by themselves; {enough}{fewer}{after}"
         )
 
     def reach(self, phones: int) -> Reach:

@@ -65,10 +65,7 @@ class KeptCampaign:
             return None
         except OSError as error:
             raise InvalidInputError(f"{self._file}: cannot be read ({error.strerror})") from None
-        try:
-            (made_by,) = msgspec.msgpack.decode(content, type=tuple[dict[str, Any], Any, Any])[:1]
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise InvalidInputError(f"{self._file}: is damaged; remove it to begin anew") from None
+        made_by = self._decoded(content, Any, Any)[0]
         differs = [
             name
             for name in {**made_by, **self._made_by}
@@ -80,11 +77,17 @@ class KeptCampaign:
                 f"{self._file}: keeps a simulation with another {differs[0]} ({then}, now {now}); "
                 "go on with the same, or name another folder"
             )
-        _, state, phones = msgspec.msgpack.decode(
-            content,
-            type=tuple[dict[str, Any], kind, dict[int, bytes]],  # type: ignore[valid-type]
-        )
+        _, state, phones = self._decoded(content, kind, dict[int, bytes])
         return state, phones
+
+    def _decoded(self, content: bytes, state: Any, phones: Any) -> tuple[dict[str, Any], Any, Any]:
+        try:
+            found: tuple[dict[str, Any], Any, Any] = msgspec.msgpack.decode(
+                content, type=tuple[dict[str, Any], state, phones]
+            )
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            raise InvalidInputError(f"{self._file}: is damaged; remove it to begin anew") from None
+        return found
 
 
 def _made_by(plan: CampaignPlan, settings: CampaignSettings) -> dict[str, Any]:
