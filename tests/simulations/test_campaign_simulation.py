@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from support.campaigns import campaign
 from support.command import earshot
+from support.full_disk import room_for
 
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
@@ -244,6 +245,12 @@ def test_a_run_is_written(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text("utf-8")
     assert all(f">{name}<" in page for name in ("All contacts", *LABELS))
     assert "1 of 1 week counted over 120 phones" in page
+    with (
+        room_for(1000),
+        pytest.raises(InvalidInputError, match=r"result\.json: cannot be written .*make room"),
+    ):
+        write(run, tmp_path)
+    assert json.loads((tmp_path / "result.json").read_bytes()) == held
 
 
 GUIDE = Path(__file__).parents[2] / "docs" / "campaign-simulation.md"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_protocol import distribution
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.campaigns.slots import Slot
@@ -65,10 +66,20 @@ def page(run: CampaignRun) -> str:
 
 
 def write(run: CampaignRun, folder: Path) -> None:
-    """Write the files of a simulated campaign to an existing folder."""
+    """Write the files of a simulated campaign to an existing folder.
+
+    Raises:
+        InvalidInputError: The folder cannot be written.
+    """
     result = json.dumps(run.plain(), indent=2, allow_nan=False, ensure_ascii=False)
     for name, content in zip(FILES, (result + "\n", page(run)), strict=True):
-        replace_file(folder / name, content)
+        try:
+            replace_file(folder / name, content)
+        except OSError as error:
+            raise InvalidInputError(
+                f"{folder / name}: cannot be written ({error.strerror}); make room, and run the "
+                "same again, which goes on from there"
+            ) from None
 
 
 def headline(run: CampaignRun) -> str:
