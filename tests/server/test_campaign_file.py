@@ -136,6 +136,7 @@ WRONG = {
     f"{MINIMAL}[discovery]\nretries = -1": ["discovery.retries=-1", "from 0 to 53"],
     f"{MINIMAL}[public]\nauthority = 'A'": ["public.results is missing: give text"],
     f"{MINIMAL}[public]\nauthority = 'A'\nresults = 'http://a'": ["begins with https://"],
+    f"{MINIMAL}[public]\nauthority = 'A'\nresults = 'https://a/><script>'": ["quotes, < and >"],
     f"{MINIMAL}[public]\nauthority = \"A\\nB\"\nresults = 'https://a'": [
         "must be text in one line"
     ],

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from support.campaigns import campaign
 from support.command import earshot
+from support.full_disk import room_for
 
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
@@ -255,6 +256,12 @@ def test_a_run_is_written(tmp_path: Path) -> None:
     assert len(published) == 1 + len(LABELS) + 2
     assert held["smoothed"]["error"] is not None
     assert "1 of 1 week counted over 120 phones" in page
+    with (
+        room_for(1000),
+        pytest.raises(InvalidInputError, match=r": cannot be written .*make room"),
+    ):
+        write(run, tmp_path)
+    assert json.loads((tmp_path / "result.json").read_bytes()) == held
 
 
 GUIDE = Path(__file__).parents[2] / "docs" / "campaign-simulation.md"

@@ -31,6 +31,7 @@ FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2999, 12, 31)
 """Days between which a campaign may begin: those around it are still dates."""
 LARGEST_NAME = 100
 _PHASE = re.compile("([0-9a-f]{32})?")
+_ADDRESS = re.compile(r"https://[^\s<>\"]+")
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -150,9 +151,10 @@ class Publication(_Part, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Refuse an address that a page cannot link to."""
-        if not self.results.startswith("https://"):
+        if not _ADDRESS.fullmatch(self.results):
             raise InvalidParametersError(
-                f"public.results={self.results!r}: must be an address that begins with https://"
+                f"public.results={self.results!r}: must be an address that begins with https://, "
+                "without spaces, quotes, < and >"
             )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from earshot_protocol import distribution
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.campaigns.series_table import CSV, JSON, PACKAGE, write_series
@@ -69,11 +70,21 @@ def page(run: CampaignRun) -> str:
 
 
 def write(run: CampaignRun, folder: Path) -> None:
-    """Write the files of a simulated campaign, and its series, to an existing folder."""
+    """Write the files of a simulated campaign, and its series, to an existing folder.
+
+    Raises:
+        InvalidInputError: The folder cannot be written.
+    """
     result = json.dumps(run.plain(), indent=2, allow_nan=False, ensure_ascii=False)
-    for name, content in zip(_RESULT, (result + "\n", page(run)), strict=True):
-        replace_file(folder / name, content)
-    write_series(run.series, folder)
+    try:
+        for name, content in zip(_RESULT, (result + "\n", page(run)), strict=True):
+            replace_file(folder / name, content)
+        write_series(run.series, folder)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{folder}: cannot be written ({error.strerror}); make room, and run the same again, "
+            "which goes on from there"
+        ) from None
 
 
 def headline(run: CampaignRun) -> str:
