@@ -55,10 +55,10 @@ def test_the_newest_week_is_the_headline_with_shares_rates_and_changes() -> None
     page = get(year(QUIET, MORE))
     assert (
         "<h1>11 Jan to 17 Jan 2027: 4\u202f000 phones took part and had 3.25 (3.18 to 3.32) "
-        "contacts each, on average</h1>" in page.text
+        "contacts each in the week, on average</h1>" in page.text
     )
     said = words(page)
-    assert "Up at these places: bar." in said
+    assert "More contacts per phone at these places: “bar”." in said
     assert "bar 75\u00a0% 74\u00a0% to 76\u00a0% 2.25" in said
     assert "office 25\u00a0% 24\u00a0% to 26\u00a0% 0.750" in said
     assert "up: +30\u00a0% +25\u00a0% to +36\u00a0%" in said

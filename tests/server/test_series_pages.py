@@ -38,11 +38,11 @@ def of_places(labels: tuple[str, ...], contacts: Sequence[float]) -> Series:
 def test_the_headline_tells_the_newest_week_with_ranges() -> None:
     assert shown.headline(made(QUIET, MORE)) == [
         "11 Jan to 17 Jan 2027: 4\u202f000 phones took part and had 3.25 (3.18 to 3.32) contacts "
-        "each, on average.",
+        "each in the week, on average.",
         "The largest share of the contacts that are assigned to a place: bar, 75 % (74 % to 76 %).",
         "Contacts per phone, against one of the four weeks before: up: +30 % (+25 % to +36 %).",
-        "Up at these places: bar.",
-        "No change is told of 1 place: noise and chance may explain it.",
+        "More contacts per phone at these places: “bar”.",
+        "No clear change of contacts per phone at 1 place: noise and chance may explain it.",
     ]
 
 
@@ -63,11 +63,11 @@ def test_the_headline_says_what_is_missing() -> None:
 def test_no_place_is_the_largest_where_ranges_overlap() -> None:
     labels = ("a", "b", "c", "d", "e")
     assert (
-        "assigned to a place: a and b. Which of these"
+        "assigned to a place: “a” and “b”. Which of these"
         in shown.headline(of_places(labels, (3000, 2990, 100, 100, 100)))[1]
     )
     three = of_places(labels, (3000, 3000, 3000, 100, 100))
-    assert "assigned to a place: a, b and c. Which of these" in shown.headline(three)[1]
+    assert "assigned to a place: “a”, “b” and “c”. Which of these" in shown.headline(three)[1]
     four = of_places(labels, (3000, 3000, 3000, 3000, 100))
     nothing = "No place had clearly more contacts than all others."
     assert shown.headline(four)[1] == nothing
@@ -76,9 +76,9 @@ def test_no_place_is_the_largest_where_ranges_overlap() -> None:
 def test_a_fall_and_several_weeks_before_have_their_words() -> None:
     said = shown.headline(made(MORE, MORE, MORE, MORE, QUIET))
     assert said[2].startswith("Contacts per phone, against the four weeks before: down: −23 % (−")
-    assert said[3] == "Down at these places: bar."
+    assert said[3] == "Fewer contacts per phone at these places: “bar”."
     assert (
-        "against 2 of the four weeks before: not told."
+        "against 2 of the four weeks before: no clear change."
         in shown.headline(made(QUIET, QUIET, QUIET))[2]
     )
 
@@ -162,7 +162,7 @@ def test_all_of_it_is_german_on_a_german_page(monkeypatch: pytest.MonkeyPatch) -
     german = [*shown.headline(made(QUIET, MORE)), *shown.explanation(), shown.legend(True)]
     assert not set(english) & set(german)
     assert german[0].endswith(
-        "nahmen teil, mit durchschnittlich je 3,25 (3,18 bis 3,32) Kontakten."
+        "nahmen teil, mit durchschnittlich je 3,25 (3,18 bis 3,32) Kontakten in der Woche."
     )
     assert "Anteil von bar" in shown.chart(made(QUIET), 0)
     assert shown.table(made(QUIET, SlotState.MISSED))[-1].note == "Begann nicht rechtzeitig"

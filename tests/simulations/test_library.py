@@ -40,7 +40,7 @@ def output_of(example: str, folder: Path) -> list[str]:
     return run.stdout.splitlines()
 
 
-VECTORS, OWN, ONE_PHASE, SWEEP = blocks(TEXT, "python")
+VECTORS, OWN, ONE_PHASE, SWEEP, WEEK = blocks(TEXT, "python")
 MADE = """
 import numpy as np
 scenes = np.arange(1800) % 3
@@ -60,6 +60,12 @@ def test_the_example_of_a_sweep_runs_and_goes_on(tmp_path: Path) -> None:
     again = (tmp_path / "phases.jsonl").read_text().splitlines()
     assert again[:5] == rows[1:]
     assert again[5] == rows[0]
+
+
+@pytest.mark.slow
+def test_the_example_of_a_week_runs(tmp_path: Path) -> None:
+    (line,) = output_of(WEEK, tmp_path)
+    assert line.startswith("CountScores(")
 
 
 @pytest.mark.slow

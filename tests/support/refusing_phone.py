@@ -29,8 +29,8 @@ class CountedBytes:
 def everything_in(phone: Phone) -> Any:
     """Return what the phone keeps, but for its recordings and the time at which it looked."""
     assert isinstance(phone._store, MemoryStore)
-    values, ledger = msgspec.msgpack.decode(phone._store.to_bytes())
-    return {name: value for name, value in values.items() if name != "calendar"}, ledger
+    values, *others = msgspec.msgpack.decode(phone._store.to_bytes())
+    return {name: value for name, value in values.items() if name != "calendar"}, others
 
 
 def refuses(phone: Phone, task: Task, error: type[RemoteError], words: str = "") -> Any:

@@ -30,7 +30,7 @@ ELSEWHERE = {
     "docs/embedding.md": 2,
     "docs/estimators.md": 3,
     "docs/research.md": 5,
-    "docs/simulating.md": 4,
+    "docs/simulating.md": 5,
 }
 """Programs that test_campaign_simulation, _embedding_guide, _estimators, _research_page and
 _library run."""

@@ -97,8 +97,9 @@ def explanation() -> list[str]:
             "one in 95 of 100 cases, as far as noise and chance go."
         ),
         _(
-            "A rise or a fall is told only if noise and chance hardly explain it: in 95 of 100 "
-            "weeks without any change, none is told of any place."
+            "A change compares contacts per phone with the weeks before. It is called up or down "
+            "only if noise and chance hardly explain it: where nothing changes, 95 of 100 weeks "
+            "have no such word at any place. A slow rise or fall may never get one."
         ),
         _(
             "It does not show contacts of people who do not take part, nor all contacts of phones "
@@ -231,7 +232,7 @@ def change(row: SeriesRow) -> str:
     if row.trend is None:
         return NOTHING
     if row.trend is Trend.NOT_TOLD:
-        return _("not told")
+        return _("no clear change")
     word = _("up") if row.trend is Trend.UP else _("down")
     return f"{word}: {_ranged(row.change, _signed)}" if row.change else word
 
@@ -252,7 +253,8 @@ def _participation(week: SeriesWeek) -> str:
     """Return how many phones took part, and how many contacts each had."""
     total = week.total
     return _(
-        "%(days)s: %(phones)s took part and had %(contacts)s contacts each, on average.",
+        "%(days)s: %(phones)s took part and had %(contacts)s contacts each in the week, on "
+        "average.",
         days=window(week.since, week.until),
         phones=counted(week.phones, "phone"),
         contacts=_ranged(total.per_phone if total else None, _rate),
@@ -280,8 +282,8 @@ def _largest(series: Series, week: SeriesWeek) -> str:
         return _("No place had clearly more contacts than all others.")
     return _(
         "The largest shares of the contacts that are assigned to a place: %(places)s. Which of "
-        "these is the largest is not told.",
-        places=listed(among),
+        "these is the largest is not clear.",
+        places=listed(list(map(_quoted, among))),
     )
 
 
@@ -305,20 +307,29 @@ def _changes(series: Series, week: SeriesWeek) -> list[str]:
         )
     ]
     if named[Trend.UP]:
-        said.append(_("Up at these places: %(places)s.", places=listed(named[Trend.UP])))
+        up = listed(list(map(_quoted, named[Trend.UP])))
+        said.append(_("More contacts per phone at these places: %(places)s.", places=up))
     if named[Trend.DOWN]:
-        said.append(_("Down at these places: %(places)s.", places=listed(named[Trend.DOWN])))
+        down = listed(list(map(_quoted, named[Trend.DOWN])))
+        said.append(_("Fewer contacts per phone at these places: %(places)s.", places=down))
     if named[Trend.NOT_TOLD]:
         number = len(named[Trend.NOT_TOLD])
         said.append(
             ngettext(
-                "No change is told of %(number)s place: noise and chance may explain it.",
-                "No change is told of %(number)s places: noise and chance may explain it.",
+                "No clear change of contacts per phone at %(number)s place: noise and chance may "
+                "explain it.",
+                "No clear change of contacts per phone at %(number)s places: noise and chance may "
+                "explain it.",
                 number,
                 number=number,
             )
         )
     return said
+
+
+def _quoted(place: str) -> str:
+    """Return a place's name in quotation marks, as it may hold commas."""
+    return _("“%(place)s”", place=place)
 
 
 def _before(weeks: int) -> str:

@@ -111,9 +111,10 @@ def _figures(run: CampaignRun) -> dict[str, str]:
         "weeks counted": whole(found.weeks),
         "median error": optional(found.error, _share),
         "error by noise": optional(found.noise_error, _share),
-        "coverage": optional(found.coverage, _share),
+        "ranges with the sum without noise": optional(found.coverage, _share),
+        "ranges with the truth": optional(found.truth_coverage, _share),
         "largest ε per phone": real(_phone_epsilon(run)),
-        "time": duration(run.seconds),
+        "computing time": duration(run.seconds),
     }
 
 

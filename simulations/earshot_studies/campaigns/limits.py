@@ -21,7 +21,6 @@ import numpy.typing as npt
 from earshot_protocol.privacy.accounting import TOLD_DELTA
 from earshot_protocol.privacy.calibration import largest_scale
 from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event, ZeroConcentrated
-from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.progress import Progress, silent
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.campaigns.year import PEAKS, PLACES, SHARES, WEEKS, weekly_contacts
@@ -41,6 +40,10 @@ GAUSSIAN, LAPLACE = "Gaussian", "Laplace"
 WAYS = tuple(product((PROJECTED, NEWEST), (GAUSSIAN, LAPLACE)))
 _TRIED = (1000, 1001)
 """Seeds of the years by which a way's limit is chosen; none of them is reported."""
+_STEPS = 16
+"""Steps of the noise in what one phone adds: with many more, ledgers round its losses up."""
+_IDEAL = 128
+"""Bits by which a sum is as good as an ideal one."""
 _LARGE = SHARES >= 0.05
 _FIGURES = ("error", "at_peaks", "lost", "deviation")
 
@@ -66,7 +69,11 @@ def events_of(noise: str, multiplier: float) -> list[Event]:
     """
     event: Event = ZeroConcentrated(1 / (2 * multiplier**2))
     if noise == LAPLACE:
-        event = DiscreteLaplaceSum(scale=GRID * multiplier / math.sqrt(2), sensitivity=GRID)
+        event = DiscreteLaplaceSum(
+            scale=_STEPS * multiplier / math.sqrt(2),
+            sensitivity=_STEPS,
+            statistical_security=_IDEAL,
+        )
     return [event] * WEEKS
 
 
