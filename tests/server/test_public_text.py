@@ -110,7 +110,7 @@ def test_page_and_text_say_the_same_and_the_page_loads_nothing() -> None:
 
 
 def test_names_are_text_in_both() -> None:
-    public = Publication(authority=HOSTILE, results=f"https://{HOSTILE}")
+    public = Publication(authority=HOSTILE, results="https://health.example/{{text}}[a](b)&x")
     text = public_text(planned(campaign(name=HOSTILE, weeks=1, discovery=None, public=public)))
     page = text.page()
     assert page.count("<script") == 0
