@@ -7,6 +7,7 @@ that ends a line, moves a cursor, hides letters or reverses their order.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from msgspec import Meta
 
@@ -21,6 +22,10 @@ _UNSEEN = (
 _UNSEEN_ENDS = re.compile(rf"\A[\s{_UNSEEN}]+|[\s{_UNSEEN}]+\Z")
 # In Python, a dollar sign alone also matches before a line break at the end.
 _LINE = rf"^[^{_UNSEEN}]*$(?!\n)"
+
+
+LARGEST_TEXT_FILE = 2**20
+"""Bytes of the largest file that people write for us."""
 
 
 def line(most: int, least: int = 0) -> Meta:
@@ -51,6 +56,31 @@ def decoded(content: bytes, named: object) -> str:
             f"{named}, line {number}: is not UTF-8 (byte {content[error.start]:#04x}); save the "
             "file as UTF-8"
         ) from None
+
+
+def text_of(file: Path, wanted: str, named: object = None) -> str:
+    """Read a file that people write, of at most `LARGEST_TEXT_FILE` bytes.
+
+    Args:
+        file: File to read.
+        wanted: What to name instead where it cannot be read, such as "a CSV of holidays".
+        named: Name of the file, for errors; None for its path.
+
+    Raises:
+        InvalidInputError: It cannot be read, is larger, or is not UTF-8; the error says what would
+            be right.
+    """
+    named = file if named is None else named
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(LARGEST_TEXT_FILE + 1)
+    except OSError as error:
+        raise InvalidInputError(
+            f"{named}: cannot be read ({error.strerror}); name {wanted}"
+        ) from error
+    if len(content) > LARGEST_TEXT_FILE:
+        raise InvalidInputError(f"{named}: at most {LARGEST_TEXT_FILE} bytes are read")
+    return decoded(content, named)
 
 
 def one_line(text: str, most: int) -> str:

@@ -117,7 +117,7 @@ WRONG = {
     f"cohorts = 'a'\n{MINIMAL}": ["cohorts='a': must be a list of"],
     f"map = 'PHASE'\n{MINIMAL}": ["map='PHASE': must be the identifier of a phase, 32 hexadec"],
     f"follows = 3\n{MINIMAL}": ["follows=3: must be the file of a campaign"],
-    f"follows = 'none.toml'\n{MINIMAL}": ["none.toml: there is no such file"],
+    f"follows = 'none.toml'\n{MINIMAL}": ["none.toml: cannot be read (No such file"],
     f"follows = 'campaign.toml'\n{MINIMAL}": ["follows: ", "leads back to itself; name an earlier"],
     f"follows = 'loop.toml'\n{MINIMAL}": ["follows: ", "loop.toml: cannot be read (Too many"],
     f'follows = "a\\u0000b"\n{MINIMAL}': ["follows='a\\x00b': must be the path of a file"],

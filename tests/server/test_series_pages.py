@@ -13,7 +13,8 @@ from support.slots import COMPUTED, counts, plan, year_of
 
 from earshot_protocol.phases.statistics import Statistics
 from earshot_server.campaigns.holidays import Holiday
-from earshot_server.campaigns.series import Series, series_of
+from earshot_server.campaigns.intervals import PublishedFigure
+from earshot_server.campaigns.series import Series, SeriesRow, Trend, series_of
 from earshot_server.campaigns.slots import SlotState
 from earshot_server.dashboard import languages
 from earshot_server.dashboard import series as shown
@@ -112,6 +113,24 @@ def test_small_shares_have_a_decimal_and_noise_a_sign() -> None:
     assert shown.table(small, 0)[0].per_phone.startswith("−0.0100 (0.00")
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (0.0003, "+0.03 %"),
+        (-0.0003, "−0.03 %"),
+        (0.0, "0 %"),
+        (-1e-9, "0 %"),
+        (0.0005, "+0.1 %"),
+        (0.043, "+4.3 %"),
+        (-0.17, "−17 %"),
+    ],
+)
+def test_a_bound_of_a_told_change_is_not_shown_as_zero(change: float, said: str) -> None:
+    figure = PublishedFigure(value=0.1, least=change, most=0.2)
+    row = SeriesRow(contacts=figure, per_phone=figure, change=figure, trend=Trend.UP)
+    assert shown.change(row) == f"up: +10 % ({said} to +20 %)"
+
+
 def test_a_chart_tells_its_newest_week_and_draws_the_truth_beside() -> None:
     series = made(QUIET, SlotState.MISSED, MORE)
     drawn = ElementTree.fromstring(shown.chart(series, 0, [0.6, 0.7, None]))  # noqa: S314
@@ -166,5 +185,9 @@ def test_all_of_it_is_german_on_a_german_page(monkeypatch: pytest.MonkeyPatch) -
     )
     assert "Anteil von bar" in shown.chart(made(QUIET), 0)
     assert shown.table(made(QUIET, SlotState.MISSED))[-1].note == "Begann nicht rechtzeitig"
+    # A server's own reason is English, and stands with its phase, where it is marked as such.
+    failed = made(QUIET, SlotState.FAILED, reason="too few phones")
+    assert shown.table(failed)[-1].note == "Ihre Phase ist fehlgeschlagen"
+    assert "too few phones" not in " ".join(shown.headline(failed))
     small = shown.table(of_places(("a", "b"), (1000, 50_000)), 0)[0]
     assert small.share.startswith("2\xa0% (1,8\xa0% bis")

@@ -205,15 +205,10 @@ class OperatorDesk:
 
     def stopping(self, phase: bytes) -> Response:
         """Stop a phase."""
-        form = bodies.read_form()
-        filled = Filled(_texts(forms.STOP, form))
-        if not has_key(form):
-            filled.errors[""] = _STALE
-            return self._stop_form(phase, filled, 403)
-        reason = forms.read_reason(filled)
-        if reason is None:
-            return self._stop_form(phase, filled, 422)
-        self._orders.stop(phase, reason)
+        given, status = _reason()
+        if isinstance(given, Filled):
+            return self._stop_form(phase, given, status)
+        self._orders.stop(phase, given)
         return _to_phase(phase)
 
     # --------------------------------------------------------------------------- campaigns
@@ -224,15 +219,10 @@ class OperatorDesk:
 
     def stopping_campaign(self, digest: bytes) -> Response:
         """Stop a campaign."""
-        form = bodies.read_form()
-        filled = Filled(_texts(forms.STOP, form))
-        if not has_key(form):
-            filled.errors[""] = _STALE
-            return self._stop_campaign_form(digest, filled, 403)
-        reason = forms.read_reason(filled)
-        if reason is None:
-            return self._stop_campaign_form(digest, filled, 422)
-        self._orders.stop_campaign(digest, reason)
+        given, status = _reason()
+        if isinstance(given, Filled):
+            return self._stop_campaign_form(digest, given, status)
+        self._orders.stop_campaign(digest, given)
         return _to_campaign(digest)
 
     def resume_campaign(self, digest: bytes) -> Response:
@@ -455,6 +445,21 @@ class OperatorDesk:
 
     def _page(self, template: str, status: int = 200, **shown: Any) -> Response:
         return Response(self._render(template, **shown), status)
+
+
+def _reason() -> tuple[str | Filled, int]:
+    """Return the reason for stopping in the request's form, or the form with its errors.
+
+    Returns:
+        The reason or the form, and the HTTP status of an answer with the form.
+    """
+    form = bodies.read_form()
+    filled = Filled(_texts(forms.STOP, form))
+    if not has_key(form):
+        filled.errors[""] = _STALE
+        return filled, 403
+    reason = forms.read_reason(filled)
+    return (filled, 422) if reason is None else (reason, 200)
 
 
 def blueprint(

@@ -14,11 +14,10 @@ import msgspec
 from earshot_protocol.environments import default_hierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, LocalError
 from earshot_protocol.phases.parameters import Choices
-from earshot_protocol.text import decoded
+from earshot_protocol.text import text_of
 from earshot_server.campaigns.campaign import MOST_BEFORE, Campaign
 from earshot_server.phases.hierarchy_file import read_hierarchy
 
-LARGEST_FILE = 2**20
 _MADE = ("choices",)
 """Fields of a campaign that are not keys of its file: they come with the labels."""
 
@@ -75,17 +74,9 @@ def _campaign(values: dict[str, Any], folder: Path, before: tuple[Path, ...]) ->
 
 
 def _toml(file: Path) -> dict[str, Any]:
+    content = text_of(file, "the TOML file of a campaign")
     try:
-        with file.open("rb") as opened:
-            content = opened.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise InvalidInputError(f"{file}: there is no such file; name a campaign's") from None
-    except OSError as error:
-        raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
-    if len(content) > LARGEST_FILE:
-        raise InvalidInputError(f"{file}: at most {LARGEST_FILE} bytes are read")
-    try:
-        return tomllib.loads(decoded(content, file))
+        return tomllib.loads(content)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"{file}: is not TOML ({error}); docs/campaigns.md has a campaign's file"

@@ -11,9 +11,8 @@ from pathlib import Path
 import msgspec
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.text import bare, decoded, one_line
+from earshot_protocol.text import bare, one_line, text_of
 
-LARGEST_FILE = 2**20
 LARGEST_NAME = 100
 _COLUMNS = ["date", "name"]
 _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -38,16 +37,8 @@ def read_holidays(file: Path) -> tuple[Holiday, ...]:
         InvalidInputError: The file cannot be read, or a line is wrong; the message names the line,
             and what would be right.
     """
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise InvalidInputError(f"{file}: there is no such file; name a CSV of holidays") from None
-    except OSError as error:
-        raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
-    if len(content) > LARGEST_FILE:
-        raise InvalidInputError(f"{file}: at most {LARGEST_FILE} bytes are read")
-    reader = csv.reader(io.StringIO(decoded(content, file), newline=""), strict=True)
+    content = text_of(file, "a CSV of holidays")
+    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
     try:
         rows = [(reader.line_num, row) for row in reader if any(map(bare, row))]
     except csv.Error as error:

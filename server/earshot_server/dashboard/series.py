@@ -345,7 +345,9 @@ def _before(weeks: int) -> str:
 
 
 def _reason(week: SeriesWeek) -> str:
-    return gettext_among(_REASONS, week.reason) if week.reason in _REASONS else week.reason
+    """Return why a week has no figures; a failure's own reason stands with its phase."""
+    known = week.reason in _REASONS
+    return gettext_among(_REASONS, week.reason) if known else _("its phase failed")
 
 
 def _row(week: SeriesWeek, place: int | None) -> SeriesRow | None:
@@ -403,8 +405,17 @@ def _percent(value: float) -> str:
 
 
 def _signed(value: float) -> str:
-    """Return a relative change as a percentage with its sign."""
-    return f"{'+' if round(100 * value, 1) > 0 else ''}{_percent(value)}"
+    """Return a relative change as a percentage with its sign, to two decimals if it is near 0."""
+    percent = 100 * value
+    # Beside "up", a bound that is not 0 is not shown as 0.
+    number = _signless(percent) if abs(percent) >= 0.05 else _near_zero(percent)
+    sign = "+" if percent > 0 and number != "0" else ""
+    return f"{sign}{_('%(number)s %%', number=number)}"
+
+
+def _near_zero(value: float) -> str:
+    digits = f"{value:.2f}".replace("-", "−").replace(".", _("."))
+    return digits if float(f"{value:.2f}") else "0"
 
 
 def _signless(value: float) -> str:

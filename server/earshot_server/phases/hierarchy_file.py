@@ -11,9 +11,7 @@ import msgspec
 
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.text import decoded
-
-LARGEST_FILE = 2**20
+from earshot_protocol.text import text_of
 
 
 def read_hierarchy(file: Path, option: str) -> LabelHierarchy:
@@ -26,16 +24,7 @@ def read_hierarchy(file: Path, option: str) -> LabelHierarchy:
     Raises:
         InvalidInputError: The file cannot be read, or holds no valid hierarchy.
     """
-    try:
-        with file.open("rb") as opened:
-            content = opened.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise InvalidInputError(
-            f"{option} {file}: cannot be read ({error.strerror}); name a JSON file of classes"
-        ) from error
-    if len(content) > LARGEST_FILE:
-        raise InvalidInputError(f"{option} {file}: at most {LARGEST_FILE} bytes are read")
-    text = decoded(content, f"{option} {file}")
+    text = text_of(file, "a JSON file of classes", f"{option} {file}")
     try:
         read = json.loads(text, object_pairs_hook=_once)
         return LabelHierarchy(msgspec.convert(read, dict[str, tuple[str, ...]]))

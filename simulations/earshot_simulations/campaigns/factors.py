@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.text import decoded
+from earshot_protocol.text import text_of
 
 COLUMNS = ("week", "place", "factor")
-LARGEST_BYTES = 2**24
 LARGEST_FACTOR = 1000.0
 
 
@@ -33,15 +32,9 @@ def read_factors(path: Path, weeks: int, places: tuple[str, ...]) -> NDArray[np.
     Raises:
         InvalidInputError: The file cannot be read, or a row is wrong; the message names its line.
     """
+    content = text_of(path, "a CSV of factors")
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-    except OSError as error:
-        raise InvalidInputError(f"{path}: cannot be read ({error.strerror})") from None
-    if len(content) > LARGEST_BYTES:
-        raise InvalidInputError(f"{path}: at most {LARGEST_BYTES} bytes are read")
-    try:
-        rows = csv.reader(decoded(content, path).splitlines(), strict=True)
+        rows = csv.reader(content.splitlines(), strict=True)
         header = tuple(each.strip() for each in next(rows, []))
         if header != COLUMNS:
             raise InvalidInputError(

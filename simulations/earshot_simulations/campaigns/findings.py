@@ -21,6 +21,7 @@ from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.ledger import YEAR, Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.campaigns import series_table
+from earshot_server.campaigns.intervals import CONFIDENCE, level
 from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.series import Series, series_of
 from earshot_server.campaigns.slots import Slot
@@ -33,8 +34,7 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.05
 """Share of a week's contacts from which on a place's error counts."""
-STANDARD = 1.959963984540054
-"""Standard deviations on both sides of an interval of 95 %."""
+_STANDARD = level(CONFIDENCE)
 
 
 class WeekFound(msgspec.Struct, frozen=True, kw_only=True):
@@ -257,7 +257,7 @@ def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
     for week in held:
         true, large = _large(week)
         published, exact = week.places(week.published)[large], week.places(week.exact)[large]
-        reach = STANDARD * week.entry_deviation
+        reach = _STANDARD * week.entry_deviation
         errors += (np.abs(published - true) / true).tolist()
         noise_errors += (np.abs(published - exact) / np.maximum(exact, 1.0)).tolist()
         covered += (np.abs(published - exact) <= reach).tolist()
