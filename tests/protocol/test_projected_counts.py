@@ -20,7 +20,15 @@ from earshot_protocol.phases.statistics_budget import affordable
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.voting.vectors import moved_by_count, projected, quantized, unit_steps
+from earshot_protocol.voting.vectors import (
+    joined,
+    moved_by_count,
+    moved_with_confusion,
+    projected,
+    quantized,
+    scaled_confusion,
+    unit_steps,
+)
 
 
 def mechanism(entries: int, radius: int) -> VectorSum:
@@ -152,3 +160,78 @@ def test_the_total_has_exactly_the_law_of_the_noise_around_the_inputs() -> None:
     assert law.deviation == pytest.approx(0.5 * GRID)
     assert left.std() == pytest.approx(1, rel=0.02)
     assert np.abs(left.mean(axis=0)).max() < 5 / math.sqrt(4000)
+
+
+@st.composite
+def labelled_phones(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Counts of the window, a confusion matrix, unnamed recordings by label, and the radius."""
+    labels = draw(st.integers(1, 5))
+    few = st.integers(0, 3) | st.sampled_from([20, 1000])
+    radius = draw(st.integers(1, 12) | st.sampled_from([50, 10_000]))
+
+    def drawn(*shape: int) -> np.ndarray:
+        size = math.prod(shape)
+        return np.array(draw(st.lists(few, min_size=size, max_size=size))).reshape(shape)
+
+    return drawn(2 * labels + 1), drawn(labels, labels), drawn(labels), radius
+
+
+def sent_with(
+    counts: np.ndarray, table: np.ndarray, unnamed: np.ndarray, radius: int
+) -> np.ndarray:
+    confusion = scaled_confusion(table, table.sum(axis=1) + unnamed)
+    return quantized(joined(projected(counts, radius), confusion))
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(labelled_phones())
+def test_neighbours_with_confusion_lie_within_the_stated_distance(
+    phone: tuple[np.ndarray, np.ndarray, np.ndarray, int],
+) -> None:
+    """A recording more may be in the window or before it, labelled or not, named or not."""
+    counts, table, unnamed, radius = phone
+    labels = tuple(f"l{number}" for number in range(len(table)))
+    asked = statistics_parameters(labels=labels, contacts=radius, confusion=True)
+    (declared,) = asked.plan().mechanisms.values()
+    assert isinstance(declared, VectorSum)
+    steps = sent_with(*phone)
+    assert declared.length == steps.size == asked.entries
+    assert distance(steps, np.zeros_like(steps)) <= declared.sensitivity(Unit.PHONE) == GRID
+    assert 0 <= steps.min() <= steps.max() <= declared.largest_entry
+    assert steps.sum() <= declared.largest_sum
+    for in_window, label, name in itertools.product(
+        (0, 1), range(len(table)), [None, *range(len(table))]
+    ):
+        more, moved, unnamed_more = counts.copy(), table.copy(), unnamed.copy()
+        more[label] += in_window
+        if name is None:
+            unnamed_more[label] += 1
+        else:
+            moved[label, name] += 1
+        farther = distance(steps, sent_with(more, moved, unnamed_more, radius))
+        assert farther <= declared.sensitivity(Unit.RECORDING)
+
+
+def test_one_labelled_recording_alone_is_moved_as_far_as_stated() -> None:
+    nothing = np.zeros(3, dtype=np.int64), np.zeros((1, 1), dtype=np.int64), np.zeros(1)
+    alone = np.array([1, 0, 0]), np.array([[1]]), np.zeros(1)
+    for radius in (1, 2, 8):
+        moved = distance(sent_with(*alone, radius), sent_with(*nothing, radius))
+        stated = moved_with_confusion(4, radius)
+        assert stated - 4 <= moved <= stated
+    with pytest.raises(InvalidParametersError, match="radius"):
+        moved_with_confusion(4, 0)
+
+
+@pytest.mark.parametrize("labels", [1, 2])
+def test_no_small_table_is_moved_farther_than_its_length(labels: int) -> None:
+    """Every matrix of up to two recordings an entry: the proof's bound of 1 is never exceeded."""
+    for cells in itertools.product(range(3), repeat=labels**2):
+        table = np.array(cells).reshape(labels, labels)
+        own = scaled_confusion(table, table.sum(axis=1))
+        assert np.linalg.norm(own) <= 1 + 1e-15
+        for label, name in itertools.product(range(labels), repeat=2):
+            more = table.copy()
+            more[label, name] += 1
+            other = scaled_confusion(more, more.sum(axis=1))
+            assert np.linalg.norm(other - own) <= 1 + 1e-15

@@ -14,6 +14,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.parameters import (
     LARGEST_CROWD,
+    LARGEST_LABELS,
     Choices,
     Embeddings,
     Kind,
@@ -27,7 +28,7 @@ from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import VectorSum
 from earshot_protocol.privacy.significance import PValue, are_clear
 from earshot_protocol.summations import Opening
-from earshot_protocol.voting.vectors import moved_by_count
+from earshot_protocol.voting.vectors import moved_by_count, moved_with_confusion
 
 HISTOGRAM = "histogram"
 """Name of the only part of the plan, and of its private step."""
@@ -54,6 +55,8 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         until: Day after the last one.
         places: Places of which the nearest names an unlabelled contact; None to leave unlabelled
             contacts without a name.
+        confusion: Whether the sum also counts a phone's labelled recordings, of any day, by label
+            and by the name that the places give them.
         delta: Value of δ for which costs are stated.
         dropout: Largest fraction of phones that may vanish, ρ.
         corrupted: Largest fraction of phones that an adversary may control, γ.
@@ -66,12 +69,18 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     since: date | None = None
     until: date | None = None
     places: AgreedPlaces | None = None
+    confusion: bool = False
     delta: float = 1e-6
 
     @property
-    def entries(self) -> int:
+    def count_entries(self) -> int:
         """Entries of a phone's counts: labelled, named and unknown contacts, 2L + 1."""
         return 2 * len(self.labels) + 1
+
+    @property
+    def entries(self) -> int:
+        """Entries of the sum: the counts, and with a confusion matrix its L² entries behind."""
+        return self.count_entries + self.confusion * len(self.labels) ** 2
 
     @property
     @override
@@ -93,14 +102,17 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         Every contact of the window is in one entry of one phone's counts, and no phone counts it in
         two histograms: all contacts of a window are marked with the histogram that counts them.
         Whether a contact is counted depends on its own day and on the phases that the phone was in,
-        not on other contacts, so one recording moves one histogram.
+        not on other contacts, so one recording moves one histogram. A confusion matrix marks
+        nothing: its recordings are also counted in the histograms of their days, and each phase
+        costs what it says.
         """
+        moved = moved_with_confusion if self.confusion else moved_by_count
         mechanism = VectorSum(
             self.noise,
             self.entries,
             self.delta,
             self.noise_survivors,
-            moved_by_count(self.entries, self.contacts),
+            moved(self.entries, self.contacts),
         )
         return Plan((SecureSum(HISTOGRAM, CountContacts, mechanism),))
 
@@ -113,6 +125,8 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         _check_window(self.since, self.until)
         if self.places is not None:
             self.places.check(len(self.labels))
+        elif self.confusion:
+            raise InvalidParametersError("confusion=True: needs places, whose names it counts")
 
 
 def _check_window(since: date | None, until: date | None) -> None:
@@ -134,7 +148,8 @@ class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"
     """Thesis 7.2: count your contacts in each environment; opens the histogram's secure sum.
 
     The counts are those of labelled contacts by label, of unlabelled ones by the label of the
-    nearest of the phase's places, and of all others.
+    nearest of the phase's places, and of all others; then the confusion matrix of labels and these
+    names, if the phase asks for one.
 
     `choices` are those of the phase's labels (`Parameters.agreed_hierarchy`).
     """
@@ -156,6 +171,10 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
         labelled: Contacts with each label.
         named: Contacts without a label that the phase's places name, by label.
         unknown: Contacts with neither.
+        confusion: Labelled recordings by label and by the name that the phase's places give them,
+            label by label, each phone's over the length of its number of recordings by label; empty
+            if the phase did not ask. The standard deviation of its noise is `deviation` /
+            `contacts`.
         labelled_p_values: P-value of each number of `labelled`; where it is large, the number may
             be noise (`count_p_values` over all 2L + 1).
         named_p_values: Likewise, of each number of `named`.
@@ -172,6 +191,7 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
     labelled: Annotated[tuple[Count, ...], PerLabel]
     named: Annotated[tuple[Count, ...], PerLabel]
     unknown: Count
+    confusion: Annotated[tuple[Count, ...], Meta(max_length=LARGEST_LABELS**2)] = ()
     labelled_p_values: Annotated[tuple[PValue, ...], PerLabel]
     named_p_values: Annotated[tuple[PValue, ...], PerLabel]
     unknown_p_value: PValue

@@ -45,6 +45,16 @@ an entry by at most 1. With up to two million entries it never moves them by mor
 B ≥ 2 the bound is smaller. For B = 1 either there is no other recording, and one of the two vectors
 is zeros; or both counts are projected onto the unit sphere, at an angle of at most 45°, which one
 recording and one of another entry make: a distance of 0.77.
+
+A confusion matrix is scaled by the labelled recordings (`scaled_confusion`). T_kj of the r_k
+recordings of label k have name j, and the others have none; it becomes T/g, g = max(1, ‖r‖). As
+Σ_j T_kj ≤ r_k, its norm is at most ‖r‖/g ≤ 1. A recording more adds E, ‖E‖ ≤ 1, and makes g to g',
+g' − g ≤ 1: it moves T/g by E/g' − (T/g)(g' − g)/g'. Without others g = g' = 1, and it is ‖E‖ ≤ 1.
+Else g'² ≥ g² + 1 ≥ 2; no entry is negative, so the squared norm is at most (1 + (g' − g)²)/g'² ≤ 1:
+with g ≥ 1, g' − g ≤ (g'² − g²)/(g' + g) and so (g' − g)² ≤ g'² − 1.
+
+Two vectors in one sum are divided by √2 (`joined`), so that the norm of both together is at most 1.
+A recording moves projected counts and confusion by √(1/B² + 1)/√2, and whole numbers by √ℓ more.
 """
 
 from __future__ import annotations
@@ -123,6 +133,41 @@ def moved_by_count(length: int, radius: int) -> float:
     checks.whole("radius", radius)
     rounded = math.sqrt(length)
     return min(GRID, (GRID - rounded / 2) / radius + rounded)
+
+
+def scaled_confusion(
+    table: npt.NDArray[np.int64], labelled: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Return a confusion matrix over the L2 norm of the labelled recordings: of norm at most 1.
+
+    Args:
+        table: Recordings of each label with each name, (labels, names).
+        labelled: Recordings of each label, with or without a name, (labels,).
+    """
+    norm = math.sqrt(float(np.square(labelled, dtype=np.float64).sum()))
+    return table / max(1.0, norm)
+
+
+def joined(
+    first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the entries of two vectors of norm at most 1 as one of norm at most 1."""
+    return np.concatenate([first.ravel(), second.ravel()]) / math.sqrt(2)
+
+
+def moved_with_confusion(length: int, radius: int) -> float:
+    """Return the most that one recording moves counts with a confusion matrix, L2 in steps.
+
+    Args:
+        length: Number of entries of both, ℓ.
+        radius: Length to which counts are projected, B.
+
+    Raises:
+        InvalidParametersError: The radius is not a positive whole number.
+    """
+    checks.whole("radius", radius)
+    rounded = math.sqrt(length)
+    return (GRID - rounded / 2) * math.sqrt((1 + 1 / radius**2) / 2) + rounded
 
 
 def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

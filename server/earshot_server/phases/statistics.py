@@ -24,8 +24,8 @@ class StatisticsPhase(Snapshot, kw_only=True):
 
     Attributes:
         parameters: Parameters of the phase.
-        total: Sum of phones' projected counts, in steps, noise included.
-        p_values: P-values of its entries.
+        total: Sum of phones' vectors, in steps, noise included.
+        p_values: P-values of the counts among its entries.
     """
 
     parameters: StatisticsParameters
@@ -44,7 +44,7 @@ class StatisticsPhase(Snapshot, kw_only=True):
             most=contacts,
             unit=steps(parameters),
             spread=math.sqrt(parameters.entries),
-            hurdle=counts(parameters.entries),
+            hurdle=counts(parameters.count_entries),
             honest="contacts of honest phones",
             provided="if every phone has as many as it may count",
             verb="count",
@@ -66,19 +66,23 @@ class StatisticsPhase(Snapshot, kw_only=True):
     @override
     def take_total(self, part: str, total: Totals) -> None:
         self.total = tuple(total.tolist())
-        self.p_values = count_p_values(total, self.noise(part))
+        counts = total[: self.parameters.count_entries]
+        self.p_values = count_p_values(counts, self.noise(part))
 
     @override
     def published(self) -> Statistics:
         agreed, step = self.parameters, steps(self.parameters)
         labels = len(agreed.labels)
-        contacts = tuple(each / step for each in self.total)
+        counts = agreed.count_entries
+        contacts = tuple(each / step for each in self.total[:counts])
         return Statistics(
             phase=self.phase,
             label_names=agreed.labels,
             labelled=contacts[:labels],
             named=contacts[labels:-1],
             unknown=contacts[-1],
+            # A phone's one labelled recording counts as many steps as B contacts.
+            confusion=tuple(each / step / agreed.contacts for each in self.total[counts:]),
             labelled_p_values=self.p_values[:labels],
             named_p_values=self.p_values[labels:-1],
             unknown_p_value=self.p_values[-1],
@@ -93,4 +97,5 @@ class StatisticsPhase(Snapshot, kw_only=True):
 
 def steps(parameters: StatisticsParameters) -> float:
     """Return the steps of the sum in one contact that is not scaled down."""
-    return unit_steps(parameters.entries) / parameters.contacts
+    length = unit_steps(parameters.entries) / (math.sqrt(2) if parameters.confusion else 1)
+    return length / parameters.contacts

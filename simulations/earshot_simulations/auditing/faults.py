@@ -200,14 +200,19 @@ def contact_faults(seed: int) -> Iterator[Result]:
     assert isinstance(part, SecureSum) and isinstance(part.mechanism, VectorSum)  # noqa: S101, PT018
     assert isinstance(parameters, StatisticsParameters)  # noqa: S101
     countable, labels = counted_sums._countable, len(parameters.labels)
+    Recordings = list[counted_sums._Recording]
 
-    def newest(memory: Memory, agreed: StatisticsParameters) -> list[tuple[int, int]]:
+    def newest(
+        memory: Memory, agreed: StatisticsParameters, recordings: Recordings
+    ) -> list[tuple[int, int]]:
         """Return the newest contacts alone, one of which an added one displaces."""
-        return countable(memory, agreed)[-agreed.contacts :]
+        return countable(memory, agreed, recordings)[-agreed.contacts :]
 
-    def twice(memory: Memory, agreed: StatisticsParameters) -> list[tuple[int, int]]:
+    def twice(
+        memory: Memory, agreed: StatisticsParameters, recordings: Recordings
+    ) -> list[tuple[int, int]]:
         """Return labelled contacts a second time, as if places named them, too."""
-        found = countable(memory, agreed)
+        found = countable(memory, agreed, recordings)
         return found + [(number, entry + labels) for number, entry in found if entry < labels]
 
     def shorter(counts: Whole, radius: int) -> npt.NDArray[np.float64]:
