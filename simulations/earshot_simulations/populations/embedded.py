@@ -189,7 +189,11 @@ _ROWS_AT_ONCE = 2**14
 
 def embedded(sound: NDArray[np.float32], encoder: EncoderSource) -> NDArray[np.float32]:
     """Return embeddings of seconds at the encoder's rate, one per row."""
-    return _current(encoder).embed(sound)
+    from threadpoolctl import threadpool_limits
+
+    # One thread, so that sums have one order however many cores and processes there are.
+    with threadpool_limits(1):
+        return _current(encoder).embed(sound)
 
 
 def rate_heard(encoder: EncoderSource) -> int:
