@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from support.campaigns import campaign
 from support.command import earshot
+from support.esc_folder import write_esc_folder
 from support.full_disk import room_for
 
 from earshot_client.phone import Phone
@@ -38,6 +39,7 @@ from earshot_simulations.campaigns.report import write
 from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
 from earshot_simulations.campaigns.simulation import simulate_campaign
 from earshot_simulations.engine.interface import HeardPoints
+from earshot_simulations.populations.sound_folder import SoundFolder
 
 LABELS = ("a", "b", "c", "d")
 
@@ -288,3 +290,18 @@ def test_the_commands_of_the_guide_run(
     factors.write_text(held["text"], "utf-8")
     places = ("street", "shop", "office", "home")
     assert read_factors(factors, 4, places)[0].tolist() == [1, 1, 0, 1]
+
+
+def test_phones_hear_all_clips_of_a_folder_of_one_fold(tmp_path: Path) -> None:
+    """Where nothing is judged by held-out sound, a single fold of ESC, or one clip, is enough."""
+    folder = write_esc_folder(tmp_path, ("rain", "traffic"), clips=1, seconds=1)
+    with pytest.raises(InvalidInputError, match="nothing can be held out"):
+        SoundFolder(folder, 5, 5, 0.5, 1)
+    with SoundFolder(folder, 5, 5, 0.5, 1, hold_out=False) as population:
+        assert not len(population.held_out().points)
+        heard = [population.recordings(phone).points for phone in range(5)]
+        assert len(np.unique(np.concatenate(heard), axis=0)) == 2
+    run = simulate_campaign(
+        small(weeks=1, labels=("rain", "traffic")), settings(data=str(folder), labelled=1.0)
+    )
+    assert all(run.weeks[0].true)

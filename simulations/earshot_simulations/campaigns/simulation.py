@@ -96,7 +96,7 @@ def simulate_campaign(
         expected = msgspec.structs.replace(campaign.expected, phones=settings.phones)
         campaign = msgspec.structs.replace(campaign, expected=expected)
     plan = planned(campaign)
-    _, source = opened(_source(campaign, settings), progress)
+    _, source = opened(_source(campaign, settings), progress, hold_out=False)
     with closing(source):
         scenes = _labels_of(source, campaign.labels, settings)
         source.prepare()

@@ -272,9 +272,19 @@ def _used(
 
 
 def opened(
-    settings: PhaseSettings[F], progress: Progress = silent, own: Own = OF_SETTINGS
+    settings: PhaseSettings[F],
+    progress: Progress = silent,
+    own: Own = OF_SETTINGS,
+    *,
+    hold_out: bool = True,
 ) -> tuple[PhaseSettings[F], SimulatedPopulation]:
     """Return phones, which the caller prepares and closes, and the settings of a phase over them.
+
+    Args:
+        settings: Settings of the phase.
+        progress: Callback for progress.
+        own: Things of the caller's own that take part.
+        hold_out: Whether some clips of a folder of sound are held out.
 
     Raises:
         InvalidParametersError, InvalidInputError: They do not fit together, as for `simulate`.
@@ -283,11 +293,15 @@ def opened(
     if population is not None:
         return over, population
     encoder = None if own.encoder is None else OwnEncoder(own.encoder)
-    return over, open_population(over, progress, encoder)
+    return over, open_population(over, progress, encoder, hold_out=hold_out)
 
 
 def open_population(
-    settings: PhaseSettings[Any], progress: Progress = silent, encoder: OwnEncoder | None = None
+    settings: PhaseSettings[Any],
+    progress: Progress = silent,
+    encoder: OwnEncoder | None = None,
+    *,
+    hold_out: bool = True,
 ) -> SimulatedPopulation:
     """Return the phones that settings of generated data or of sound name, as `opened`."""
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
@@ -298,8 +312,9 @@ def open_population(
     how: dict[str, Any] = {"heterogeneity": differ}
     how["encoder"] = encoder if settings.encoder is None else encoder_path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:
-        crowd = (phones, recordings, scenes, labelled, seed, *sound)
+        generated = (phones, recordings, scenes, labelled, seed, *sound)
         if settings.pool is not None:
-            return PooledSoundscapes(settings.pool, *crowd, **how)
-        return Soundscapes(*crowd, **how)
-    return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound, **how)
+            return PooledSoundscapes(settings.pool, *generated, **how)
+        return Soundscapes(*generated, **how)
+    crowd = (phones, recordings, labelled, seed, *sound)
+    return SoundFolder(Path(settings.data), *crowd, **how, hold_out=hold_out)

@@ -54,8 +54,9 @@ _NARROW = "contrast-1"
 class SoundFolder(EmbeddedSound):
     """Phones whose recordings are seconds of the audio files of a folder, one scene per class.
 
-    Clips are cut into seconds. A quarter of the clips, in whole recordings, is held out; a phone
-    hears a random second of a random remaining clip of each scene in its mix.
+    Clips are cut into seconds. A quarter of the clips, in whole recordings, is held out where a
+    result is judged by them; a phone hears a random second of a random remaining clip of each scene
+    in its mix.
     """
 
     def __init__(
@@ -71,17 +72,20 @@ class SoundFolder(EmbeddedSound):
         *,
         heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
         encoder: EncoderSource = None,
+        hold_out: bool = True,
     ) -> None:
         """List the folder, read as by `open_dataset`; `prepare` decodes and embeds it.
 
-        The other parameters are those of `PhoneCrowd` and `EmbeddedSound`.
+        Without `hold_out`, phones hear all clips. The other parameters are those of `PhoneCrowd`
+        and `EmbeddedSound`.
 
         Raises:
             InvalidParametersError: A parameter is out of range.
             DatasetError: There is no such folder, no sound in it, or not one class, of several, for
                 each clip.
-            InvalidInputError: A class's clips all stem from one recording, or files have fewer
-                samples per second than the encoder hears; the message names the first of them.
+            InvalidInputError: A class's clips all stem from one recording, and some are to be held
+                out; or files have fewer samples per second than the encoder hears. The message
+                names the first of them.
         """
         self.name = visible(Path(folder).resolve().name)
         dataset = open_dataset(Path(folder))
@@ -90,20 +94,22 @@ class SoundFolder(EmbeddedSound):
         crowd = PhoneCrowd(phones, recordings, len(labels), labelled, seed, heterogeneity)
         super().__init__(crowd, labels, dimensions, jobs, progress, encoder)
         _refuse_below(self.rate, self.encoder, dataset.clips)
-        training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
         self.unheard = dataset.unheard_sentence()
         self.skipped = self._left_out = tuple(
             Skipped(each.name, each.reason) for each in dataset.unheard
         )
-        self._sides = training.clips, held_out.clips
+        self._sides: tuple[tuple[Clip, ...], ...] = (dataset.clips,)
+        if hold_out:
+            sides = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
+            self._sides = tuple(side.clips for side in sides)
         self._seconds = _Seconds.index([[] for _ in labels])
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {**state, "_sides": ((), ())} if self._files else state
+        return {**state, "_sides": ()} if self._files else state
 
     def _clips(self) -> list[Clip]:
-        """Return the clips of both sides by path, in the same order for all seeds and crowds."""
+        """Return the clips of all sides by path, in the same order for all seeds and crowds."""
         return sorted(chain.from_iterable(self._sides), key=lambda clip: clip.path)
 
     def _sound(self) -> object:
@@ -132,15 +138,15 @@ class SoundFolder(EmbeddedSound):
             clip.path: _EmbeddedClip(clip.label or "", own, [Skipped(*entry) for entry in skipped])
             for clip, own, (_, skipped) in zip(self._clips(), points, cut, strict=True)
         }
-        training, held_out = ([by_path[clip.path] for clip in side] for side in self._sides)
+        heard, *held_out = ([by_path[clip.path] for clip in side] for side in self._sides)
         self.skipped = (
             *self._left_out,
-            *chain.from_iterable(clip.skipped for clip in training + held_out),
+            *chain.from_iterable(clip.skipped for side in (heard, *held_out) for clip in side),
         )
-        classes = self._by_class(training, "hear")
-        others = self._by_class(held_out, "hold out")
+        classes = self._by_class(heard, "hear")
+        others = [self._balanced(self._by_class(side, "hold out")) for side in held_out]
         self._seconds = _Seconds.index([[len(points) for points in clips] for clips in classes])
-        rows = np.concatenate([*chain.from_iterable(classes), *self._balanced(others)])
+        rows = np.concatenate([*chain.from_iterable(classes), *chain.from_iterable(others)])
         rows.tofile(folder / POINTS)
         return int(self._seconds.seconds[-1])
 
@@ -153,9 +159,10 @@ class SoundFolder(EmbeddedSound):
         empty = [label for label, usable in classes.items() if not usable]
         if empty:
             why = "; ".join(f"{entry.recording} is {entry.reason}" for entry in self.skipped[:3])
+            least = "in two recordings at least" if len(self._sides) > 1 else "one at least"
             raise InvalidInputError(
                 f"there is no usable second to {use} of {', '.join(empty)}: {why}; give each class "
-                "files of a second or more that play, in two recordings at least"
+                f"files of a second or more that play, {least}"
             )
         return list(classes.values())
 
