@@ -196,7 +196,8 @@ def test_a_total_is_clear_at_six_deviations_for_intervals_of_three(
 
 TOTALS = st.floats(-1e4, 1e9)
 VARIANCES = st.floats(0, 1e12)
-SUMS = st.builds(NoisySum, TOTALS, VARIANCES)
+COMMON = st.just(()) | st.tuples(*[st.floats(-1e6, 1e6)] * 2)
+SUMS = st.builds(NoisySum, TOTALS, VARIANCES, COMMON)
 
 
 @settings(max_examples=examples(100))

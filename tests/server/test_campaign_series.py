@@ -257,3 +257,57 @@ def test_contacts_per_phone_are_smoothed_under_one_map() -> None:
     assert earlier
     assert smooth[-2]
     assert earlier.value != smooth[-2].value, "revised when a later week is counted"
+
+
+CONFUSED = (900.0, 100.0, 0.0, 500.0)
+"""Of a thousand recordings of a bar a tenth sounds like an office, and none the other way round."""
+
+
+def test_a_matrix_corrects_all_weeks_under_its_map() -> None:
+    """2,700 of 3,000 unlabelled contacts at the bar were named so, and 300 more at the office."""
+    week = counts((3000, 1500), (2700, 1800), 1000, deviation=40.0)
+    counted = msgspec.structs.replace(week, confusion=CONFUSED)
+    slots = year_of(PLAN, [week, counted, week, week])
+    slots[3] = msgspec.structs.replace(slots[3], map="cd" * 16)
+    *same, other = series_of(PLAN, slots, COMPUTED).weeks
+    for each in same:
+        bar, office = each.places
+        assert (bar.contacts.value, office.contacts.value) == pytest.approx((6000, 3000), rel=1e-9)
+        assert bar.share
+        assert bar.share.value == pytest.approx(2 / 3)
+        assert each.total
+        assert each.total.contacts.value == pytest.approx(10_000)
+        assert each.corrected
+        assert each.right_names
+        assert each.right_names.value == pytest.approx(1400 / 1500)
+        assert each.right_names.least < 1400 / 1500 < each.right_names.most <= 1
+    assert not other.corrected
+    assert other.right_names is None
+    assert [row.contacts.value for row in other.places] == [5700, 3300]
+
+
+def test_what_is_not_known_of_a_map_is_in_intervals_and_not_in_changes() -> None:
+    """Few labelled recordings: shares are uncertain, but alike in all weeks under the map."""
+    week = counts((3000, 1500), (2700, 1800), 1000, deviation=4.0)
+    few, many = (
+        msgspec.structs.replace(week, confusion=tuple(size * each / 1000 for each in CONFUSED))
+        for size in (100, 1e6)
+    )
+    wide, narrow = (
+        series_of(PLAN, year_of(PLAN, [each, week]), COMPUTED).weeks[-1].places[0]
+        for each in (few, many)
+    )
+    for name in ("contacts", "per_phone", "share", "smoothed"):
+        widths = [getattr(each, name).most - getattr(each, name).least for each in (wide, narrow)]
+        assert widths[0] > 1.2 * widths[1], name
+    assert wide.change
+    assert narrow.change
+    assert wide.change.most == pytest.approx(narrow.change.most, rel=0.1)
+
+
+def test_without_a_map_a_matrix_corrects_nothing() -> None:
+    counted = counts((3000, 1500), (90, -60), 1000, confusion=CONFUSED)
+    slots = [slot(weekly(PLAN)[0], result=counted, map="", mapped=None)]
+    (week,) = series_of(PLAN, slots, COMPUTED).weeks
+    assert not week.corrected
+    assert [row.contacts.value for row in week.places] == [3000, 1500]

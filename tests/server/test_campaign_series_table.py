@@ -29,36 +29,37 @@ since,until,week,kind,place,obs_status,reason,late,enrolled,phones,\
 contacts,contacts_least,contacts_most,per_phone,per_phone_least,per_phone_most,\
 share,share_least,share_most,change,change_least,change_most,trend,\
 smoothed,smoothed_least,smoothed_most,weeks_before,\
-unknown_share,unknown_share_least,unknown_share_most,map,map_days,length,deviation,\
+unknown_share,unknown_share_least,unknown_share_most,map,map_days,\
+corrected,right_names,right_names_least,right_names_most,length,deviation,\
 holidays,method,computed
 2027-01-04,2027-01-11,1,place,"Café, außen",A,,false,5000,4000,\
 6000.0,5813.92,6189.92,1.5,1.45348,1.54748,\
 0.666667,0.653262,0.68003,,,,,1.5,1.47228,1.52772,0,\
-0.1,0.0908049,0.109441,{MAP},10,10,40.0,\
+0.1,0.0908049,0.109441,{MAP},10,false,,,,10,40.0,\
 '=Inventur; Dreikönig,1,2027-04-01T12:00:00Z
 2027-01-04,2027-01-11,1,place,'=1+1,A,,false,5000,4000,\
 3000.0,2847.58,3156.26,0.75,0.711895,0.789065,\
 0.333333,0.31997,0.346738,,,,,0.75,0.722282,0.777718,0,\
-0.1,0.0908049,0.109441,{MAP},10,10,40.0,\
+0.1,0.0908049,0.109441,{MAP},10,false,,,,10,40.0,\
 '=Inventur; Dreikönig,1,2027-04-01T12:00:00Z
 2027-01-04,2027-01-11,1,unknown,unknown,A,,false,5000,4000,\
 1000.0,901.963,1101.88,0.25,0.225491,0.27547,\
 0.1,0.0908049,0.109441,,,,,0.25,0.2304,0.2696,0,\
-0.1,0.0908049,0.109441,{MAP},10,10,40.0,\
+0.1,0.0908049,0.109441,{MAP},10,false,,,,10,40.0,\
 '=Inventur; Dreikönig,1,2027-04-01T12:00:00Z
 2027-01-04,2027-01-11,1,all,all,A,,false,5000,4000,\
 10000.0,9738.96,10264.9,2.5,2.43474,2.56622,\
 ,,,,,,,2.5,2.45617,2.54383,0,\
-0.1,0.0908049,0.109441,{MAP},10,10,40.0,\
+0.1,0.0908049,0.109441,{MAP},10,false,,,,10,40.0,\
 '=Inventur; Dreikönig,1,2027-04-01T12:00:00Z
 2027-01-11,2027-01-18,2,place,"Café, außen",L,did not begin in time,false,5000,,\
-,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
+,,,,,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
 2027-01-11,2027-01-18,2,place,'=1+1,L,did not begin in time,false,5000,,\
-,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
+,,,,,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
 2027-01-11,2027-01-18,2,unknown,unknown,L,did not begin in time,false,5000,,\
-,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
+,,,,,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
 2027-01-11,2027-01-18,2,all,all,L,did not begin in time,false,5000,,\
-,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
+,,,,,,,,,,,,,,,,,,,,,,,,,,,,,1,2027-04-01T12:00:00Z
 """
 
 
@@ -109,7 +110,7 @@ READERS: dict[str, Any] = {
 def test_the_package_describes_the_file_by_the_specification(tmp_path: Path) -> None:
     """The rules of Data Package 2.0 on what is used here, read from its text, not from our code."""
     fewer = counts((1500, 1500), (1500, 1500), 1000)
-    noise = counts((30, -50), (0, 20), 10)
+    noise = counts((30, -50), (0, 20), 10, confusion=(900.0, 90, 40, 700))
     write_series(made(QUIET, SlotState.RUNNING, fewer, noise), tmp_path)
     package = described(tmp_path)
     assert package["$schema"] == "https://datapackage.org/profiles/2.0/datapackage.json"
@@ -162,7 +163,9 @@ def test_what_is_missing_is_none_and_not_empty() -> None:
 
 def test_no_figure_stands_without_its_interval() -> None:
     for row in rows(made(QUIET, QUIET, counts((30, -50), (0, 20), 10), SlotState.FAILED)):
-        for name in ("contacts", "per_phone", "share", "change", "unknown_share"):
+        for name in (
+            "contacts", "per_phone", "share", "change", "unknown_share", "right_names",
+        ):  # fmt: skip
             ends = [row[each] is None for each in (name, f"{name}_least", f"{name}_most")]
             assert len(set(ends)) == 1, name
             assert row[name] is None or row[f"{name}_least"] <= row[f"{name}_most"]

@@ -6,12 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.published_statistics import published
 from support.reproduced import reproduced
+from support.slots import COMPUTED, slot, weekly
 
 from earshot_protocol.secure_sum.interface import SummationName
+from earshot_server.campaigns.plan import planned
+from earshot_server.campaigns.series import series_of
 from earshot_studies.campaigns import estimates, year
-from earshot_studies.campaigns.estimates import AFTER, CORRECTED, RAW, SMOOTHED
-from earshot_studies.campaigns.year import CLOSED, FIRST, LAST, PLACES, World, lived
+from earshot_studies.campaigns.estimates import (
+    AFTER,
+    CORRECTED,
+    RAW,
+    SMOOTHED,
+    campaign,
+    noise_of,
+)
+from earshot_studies.campaigns.year import CLOSED, FIRST, LAST, PLACES, QUARTER, World, lived
 
 WORLD = World(0.75, 0.0)
 
@@ -78,3 +89,52 @@ def test_the_command_leaves_what_the_estimates_are_worth(
     note = (tmp_path / "campaign-estimates.md").read_text(encoding="utf-8")
     assert all(f"| {name} |" in note for name in errors)
     assert (tmp_path / "campaign-estimates.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("phones", "right"), [(5000, 0.75), (100_000, 0.93)])
+def test_a_corrected_series_holds_the_truth(phones: int, right: float) -> None:
+    """Published intervals of places of 5 % or more, against the contacts that were made."""
+    plan = planned(campaign(phones, SummationName.TWO_OPERATORS))
+    noise, source = noise_of(plan), np.random.default_rng(76)
+    year = lived(phones, World(right, 0.0), plan.contacts, 76)
+    sums = year.sums + noise.with_tables * source.standard_normal(year.sums.shape)
+    tables = year.tables + noise.table * source.standard_normal(year.tables.shape)
+    held: dict[bool, list[list[bool]]] = {}
+    for is_corrected in (False, True):
+        slots = [
+            slot(
+                phase,
+                map=f"{number // QUARTER:032x}",
+                result=published(
+                    plan.campaign.labels,
+                    labelled=tuple(sums[number, :PLACES]),
+                    named=tuple(sums[number, PLACES:-1]),
+                    unknown=float(sums[number, -1]),
+                    confusion=tuple(tables[number // QUARTER].flat)
+                    if is_corrected and number % QUARTER == 0
+                    else (),
+                    deviation=noise.with_tables,
+                    contacts=plan.contacts,
+                    phones=phones,
+                ),
+            )
+            for number, phase in enumerate(weekly(plan))
+        ]
+        held[is_corrected] = []
+        for week, made in zip(series_of(plan, slots, COMPUTED).weeks, year.made, strict=True):
+            assert week.corrected == is_corrected
+            for row, true in zip(week.places, made, strict=True):
+                if true < 0.05 * made.sum():
+                    continue
+                figures = (
+                    (row.contacts, true),
+                    (row.share, true / made.sum()),
+                    (row.smoothed, true / phones),
+                )
+                held[is_corrected].append(
+                    [each is not None and each.least <= at <= each.most for each, at in figures]
+                )
+    without, corrected = (np.mean(held[each], axis=0) for each in (False, True))
+    assert without.max() < 0.75
+    assert corrected.min() > 0.93

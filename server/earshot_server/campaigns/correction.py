@@ -24,6 +24,7 @@ class Naming(NamedTuple):
     """How a map names the recordings of each place.
 
     Attributes:
+        table: Noisy numbers of labelled recordings, label × name, float64 (places, places).
         rates: Share of the recordings of each place that get each name, P, float64 (places, names).
             A place with too few labelled recordings to tell has its own name alone.
         recordings: Labelled recordings of each place, as the sum weighs them; infinite where the
@@ -31,6 +32,7 @@ class Naming(NamedTuple):
         deviation: Standard deviation of the noise on each number of the table.
     """
 
+    table: Reals
     rates: Reals
     recordings: Reals
     deviation: float
@@ -44,8 +46,9 @@ class Corrected(NamedTuple):
             contacts, and may be negative.
         noise: Covariance of their errors by the noise of the week and the chance by which the map
             names a contact, float64 (places, places). Independent from week to week.
-        naming: Covariance of their errors by those of the rates, float64 (places, places). The
-            same errors in all weeks with one map: smoothing does not make them smaller.
+        naming: Covariances of their errors by those of the rates of each place, which are
+            independent, float64 (places, places, places). The same errors in all weeks with one
+            map, in proportion to the contacts at that place: smoothing does not make them smaller.
     """
 
     counts: Reals
@@ -66,7 +69,7 @@ def naming_of(table: Reals, deviation: float) -> Naming:
     rates = np.eye(places)
     for place in np.flatnonzero(clear):
         rates[place] = _nearest_shares(table[place] / totals[place])
-    return Naming(rates, np.where(clear, totals, np.inf), deviation)
+    return Naming(table, rates, np.where(clear, totals, np.inf), deviation)
 
 
 def corrected(named: Reals, noise: Reals, naming: Naming) -> Corrected:
@@ -82,17 +85,17 @@ def corrected(named: Reals, noise: Reals, naming: Naming) -> Corrected:
     counts = inverse @ named
     made = np.maximum(counts, 0)
     by_chance = np.diag(made @ rates) - (rates.T * made) @ rates
-    rates_wrong = np.zeros_like(rates)
-    for place, (row, recordings) in enumerate(zip(rates, naming.recordings, strict=True)):
+    rates_wrong = []
+    for row, recordings, contacts in zip(rates, naming.recordings, made, strict=True):
         drawn = (np.diag(row) - np.outer(row, row)) / recordings
         # A share's error is the noise on its number, less the share of that on the row's total.
         apart = np.eye(len(row)) - row[:, np.newaxis]
         by_noise = (naming.deviation / recordings) ** 2 * (apart @ apart.T)
-        rates_wrong += made[place] ** 2 * (drawn + by_noise)
+        rates_wrong.append(contacts**2 * (drawn + by_noise))
     return Corrected(
         counts,
         inverse @ (np.diag(noise) + by_chance) @ inverse.T,
-        inverse @ rates_wrong @ inverse.T,
+        inverse @ np.stack(rates_wrong) @ inverse.T,
     )
 
 

@@ -10,7 +10,9 @@ is clear.
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Iterable
 from statistics import NormalDist
 from typing import NamedTuple
@@ -47,23 +49,39 @@ class NoisySum(NamedTuple):
 
     Attributes:
         total: The total, in contacts.
-        variance: Variance of its noise.
+        variance: Variance of its noise, which is its own.
+        common: Loadings of errors that it shares with other weeks under the same map: independent
+            ones, of variance 1. Empty where the total has none.
     """
 
     total: float
     variance: float
+    common: tuple[float, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """Variance of the noise and of the common errors."""
+        return self.variance + self.covariance(self)
+
+    def covariance(self, other: NoisySum) -> float:
+        """Return the covariance of the errors that this total shares with that of another week."""
+        return math.fsum(map(operator.mul, self.common, other.common))
 
     def is_clear(self, deviations: float) -> bool:
         """Return whether the total is so far above noise and chance that others may be over it."""
-        varies = deviations**2 * (self.variance + self.total)
+        varies = deviations**2 * (self.error + self.total)
         return self.total > 0 and varies < _LARGEST_G * self.total**2
 
 
 def together(sums: Iterable[NoisySum]) -> NoisySum:
-    """Return the total of sums with independent noise."""
+    """Return the total of sums with independent noise, and common errors of the same kinds."""
     listed = list(sums)
     return NoisySum(
-        math.fsum(each.total for each in listed), math.fsum(each.variance for each in listed)
+        math.fsum(each.total for each in listed),
+        math.fsum(each.variance for each in listed),
+        tuple(
+            map(math.fsum, itertools.zip_longest(*(each.common for each in listed), fillvalue=0.0))
+        ),
     )
 
 
@@ -81,36 +99,42 @@ def count(of: NoisySum, deviations: float) -> PublishedFigure:
     """Return a count with its interval: all μ ≥ 0 with (T − μ)² ≤ z² (v + μ).
 
     Args:
-        of: The total T, and the variance v of its noise.
+        of: The total T, and the variance v of its errors.
         deviations: Standard deviations z that the interval reaches.
     """
     square = deviations**2
     middle = of.total + square / 2
-    half = deviations * math.sqrt(max(0.0, of.variance + of.total + square / 4))
+    half = deviations * math.sqrt(max(0.0, of.error + of.total + square / 4))
     return PublishedFigure(
         value=of.total, least=max(0.0, middle - half), most=max(0.0, middle + half)
     )
 
 
-def share(part: NoisySum, whole: NoisySum, deviations: float) -> PublishedFigure | None:
+def share(
+    part: NoisySum, whole: NoisySum, deviations: float, covariance: float | None = None
+) -> PublishedFigure | None:
     """Return the share of a part in the whole with its interval; None if the whole is not clear.
 
-    With s the share, T the part and D the whole, T − s D has mean 0 and variance (1 − s)² v + s² (w
-    − v) + s (1 − s) M, M the contacts of the whole, for which D stands. The interval is all s from
-    0 to 1 for which it is within z standard deviations.
+    With s the share, T the part and D the whole, T − s D has mean 0 and variance v − 2 s c + s² w +
+    s (1 − s) M, M the contacts of the whole, for which D stands. The interval is all s from 0 to 1
+    for which it is within z standard deviations.
 
     Args:
-        part: The part T, and the variance v of its noise.
-        whole: The whole D, and the variance w of its noise, that of the part included.
+        part: The part T, and the variance v of its errors.
+        whole: The whole D, and the variance w of its errors.
         deviations: Standard deviations z that the interval reaches.
+        covariance: Covariance c of both errors; by default v, as for one of independent entries
+            that make up the whole.
     """
+    if covariance is None:
+        covariance = part.error
     if not whole.is_clear(deviations):
         return None
     square = deviations**2
     ends = _ends(
-        whole.total**2 - square * (whole.variance - whole.total),
-        part.total * whole.total + square * (whole.total / 2 - part.variance),
-        part.total**2 - square * part.variance,
+        whole.total**2 - square * (whole.error - whole.total),
+        part.total * whole.total + square * (whole.total / 2 - covariance),
+        part.total**2 - square * part.error,
     )
     least, most = (min(1.0, max(0.0, end)) for end in ends)
     return PublishedFigure(value=part.total / whole.total, least=least, most=most)
@@ -132,28 +156,30 @@ class RateChange(NamedTuple):
 def compared(now: NoisySum, before: NoisySum, ratio: float, deviations: float) -> RateChange:
     """Compare a rate with the rate before.
 
-    With r the rate over the rate before, c the number of phones now over that before and M the
-    contacts before, T − r c T' has mean 0 and variance v + r² c² v' + (r c + r² c²) M, for which T'
-    stands where it is positive. The interval is all r for which it is within z standard deviations.
-    The rate rose or fell if r = 1 is not among them, whether or not the rate before is clear.
+    With r the rate over the rate before, c the number of phones now over that before, k the
+    covariance of common errors and M the contacts before, T − r c T' has mean 0 and variance v − 2
+    r c k + r² c² v' + (r c + r² c²) M, for which T' stands where it is positive. The interval is
+    all r for which it is within z standard deviations. The rate rose or fell if r = 1 is not among
+    them, whether or not the rate before is clear.
 
     Args:
-        now: The total T now, and the variance v of its noise.
-        before: The total T' before, and the variance v' of its noise.
+        now: The total T now, and the variance v of its errors.
+        before: The total T' before, and the variance v' of its errors.
         ratio: Phones now over phones before, c.
         deviations: Standard deviations z that the interval reaches.
     """
     square, base = deviations**2, before.total * ratio
-    contacts, noise = max(0.0, base), before.variance * ratio**2
+    contacts, error = max(0.0, base), before.error * ratio**2
+    common = now.covariance(before) * ratio
     difference = now.total - base
-    variance = now.variance + noise + (1 + ratio) * contacts
+    variance = now.error - 2 * common + error + (1 + ratio) * contacts
     sign = 0 if difference**2 <= square * variance else int(math.copysign(1, difference))
     if not before.is_clear(deviations):
         return RateChange(sign, None)
     ends = _ends(
-        base**2 - square * (noise + ratio * contacts),
-        now.total * base + square * contacts / 2,
-        now.total**2 - square * now.variance,
+        base**2 - square * (error + ratio * contacts),
+        now.total * base + square * (contacts / 2 - common),
+        now.total**2 - square * now.error,
     )
     least, most = (max(0.0, end) - 1 for end in ends)
     return RateChange(sign, PublishedFigure(value=now.total / base - 1, least=least, most=most))

@@ -2,9 +2,12 @@
 
 A place's contacts are those that people labelled and those that the map named. Three figures are
 published of a week: the share of each place in all contacts that are assigned to a place, contacts
-per phone that took part, and the change of the latter against the four weeks before. Intervals
-cover noise and chance (`intervals`). They do not cover the map's mistakes, what projection leaves
-out of busy phones' contacts, and who takes part.
+per phone that took part, and the change of the latter against the four weeks before.
+
+If a week under the map has counted how the map names labelled recordings, the contacts that it
+named are corrected in all of its weeks (`correction`), and intervals cover what is not known about
+its names. Else they cover noise and chance alone (`intervals`). They never cover what projection
+leaves out of busy phones' contacts, and who takes part.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 
 from earshot_protocol.phases.statistics import Statistics
 from earshot_server.campaigns import intervals
+from earshot_server.campaigns.correction import Naming, corrected, naming_of
 from earshot_server.campaigns.holidays import Holiday
 from earshot_server.campaigns.intervals import CONFIDENCE, NoisySum, PublishedFigure, together
 from earshot_server.campaigns.plan import CampaignPlan
@@ -97,6 +101,9 @@ class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
         map: Identifier of the discovery that named unlabelled contacts, in hexadecimal; empty
             without one.
         map_days: Age of the map when the phase opened, in days; None without one.
+        corrected: Whether the contacts that the map named are corrected.
+        right_names: Share of the labelled recordings with a name that the map names rightly; None
+            if none were counted under it, or too few.
         length: Length to which phones' counts were projected, B.
         deviation: Standard deviation of the noise on each entry of the sum, in contacts.
         weeks_before: Weeks with which the week is compared: those of the four before it that were
@@ -117,6 +124,8 @@ class SeriesWeek(msgspec.Struct, frozen=True, kw_only=True):
     phones: int = 0
     map: str = ""
     map_days: int | None = None
+    corrected: bool = False
+    right_names: PublishedFigure | None = None
     length: int = 0
     deviation: float = 0.0
     weeks_before: int = 0
@@ -161,12 +170,15 @@ class _Counted:
     Attributes:
         slot: The slot.
         result: Its published counts.
+        naming: How its map names recordings; None if that was not counted.
         phones: Phones that took part.
+        assigned: Contacts of all places together, which a correction does not change.
         places: Contacts of each place.
+        covariances: Covariances of the errors of `places` with that of `assigned`.
         unknown: Unknown contacts.
     """
 
-    def __init__(self, slot: Slot, result: Statistics) -> None:
+    def __init__(self, slot: Slot, result: Statistics, naming: Naming | None) -> None:
         variance = result.deviation**2
         # Without a map, no contact is named, and the entries for names hold nothing but noise.
         if slot.map:
@@ -174,20 +186,56 @@ class _Counted:
         else:
             totals, entries = result.labelled, 1
         self.slot, self.result, self.phones = slot, result, result.phones
+        self.naming = naming
         self.places = tuple(NoisySum(each, entries * variance) for each in totals)
+        self.covariances = [each.variance for each in self.places]
+        self.assigned = together(self.places)
         self.unknown = NoisySum(result.unknown, variance)
+        if naming is not None:
+            self._correct(naming, variance)
+
+    def _correct(self, naming: Naming, variance: float) -> None:
+        """Correct the contacts that the map named."""
+        named = np.array(self.result.named)
+        found = corrected(named, np.full(len(named), variance), naming)
+        # Errors of the rates move contacts from place to place, so they are not in the whole.
+        self.covariances = (variance + found.noise.sum(axis=1)).tolist()
+        common = np.sqrt(np.maximum(np.diagonal(found.naming, axis1=1, axis2=2).T, 0))
+        self.places = tuple(
+            NoisySum(labelled + own, variance + noise, tuple(loadings))
+            for labelled, own, noise, loadings in zip(
+                self.result.labelled,
+                found.counts.tolist(),
+                np.diagonal(found.noise).tolist(),
+                common.tolist(),
+                strict=True,
+            )
+        )
 
     @functools.cached_property
     def sums(self) -> tuple[NoisySum, ...]:
         """Contacts of each place, unknown ones, and all."""
-        return (*self.places, self.unknown, together((*self.places, self.unknown)))
+        return (*self.places, self.unknown, together((self.assigned, self.unknown)))
 
     @property
     def shares(self) -> list[PublishedFigure | None]:
         """Shares of the same: of places in assigned contacts, of unknown ones in all, and none."""
-        assigned, (*_, total) = together(self.places), self.sums
-        found = [intervals.share(place, assigned, _LEVEL) for place in self.places]
+        *_, total = self.sums
+        found = [
+            intervals.share(place, self.assigned, _LEVEL, covariance)
+            for place, covariance in zip(self.places, self.covariances, strict=True)
+        ]
         return [*found, intervals.share(self.unknown, total, _LEVEL), None]
+
+    @property
+    def right_names(self) -> PublishedFigure | None:
+        """Share of labelled recordings that the map names rightly; None if it is not known."""
+        if self.naming is None:
+            return None
+        variance, places = self.naming.deviation**2, len(self.places)
+        right = NoisySum(float(np.trace(self.naming.table)), places * variance)
+        named = NoisySum(float(self.naming.table.sum()), places**2 * variance)
+        return intervals.share(right, named, _LEVEL)
 
 
 def series_of(
@@ -212,8 +260,9 @@ def series_of(
         ),
         key=lambda slot: slot.planned.number,
     )
+    namings = _namings(weeks)
     counted = {
-        slot.planned.number: _Counted(slot, slot.result)
+        slot.planned.number: _Counted(slot, slot.result, namings.get(slot.map))
         for slot in weeks
         if slot.result is not None and slot.result.phones
     }
@@ -229,6 +278,18 @@ def series_of(
         computed=computed,
         weeks=tuple(_week(slot, counted, smooth, holidays) for slot in weeks),
     )
+
+
+def _namings(weeks: Sequence[Slot]) -> dict[str, Naming]:
+    """Return how each map names recordings, as the first week under it that counted it tells."""
+    found: dict[str, Naming] = {}
+    for slot in weeks:
+        result = slot.result
+        if slot.map and result is not None and result.confusion:
+            places = len(result.label_names)
+            table = np.array(result.confusion).reshape(places, places)
+            found.setdefault(slot.map, naming_of(table, result.deviation / result.contacts))
+    return found
 
 
 def _week(
@@ -269,6 +330,8 @@ def _week(
         phones=now.phones,
         map=slot.map,
         map_days=(slot.opened - slot.mapped).days if slot.opened and slot.mapped else None,
+        corrected=now.naming is not None,
+        right_names=now.right_names,
         length=now.result.contacts,
         deviation=now.result.deviation,
         weeks_before=len(before),
@@ -285,10 +348,12 @@ def _smoothed(counted: dict[int, _Counted]) -> dict[int, list[PublishedFigure]]:
     numbers = sorted(counted)
     entries = len(counted[numbers[0]].sums)
     totals = np.full((numbers[-1] + 1, entries), np.nan)
-    noise, phones = np.ones_like(totals), np.ones(len(totals))
+    noise, common, phones = np.ones_like(totals), np.zeros_like(totals), np.ones(len(totals))
     for number in numbers:
         week = counted[number]
-        totals[number], noise[number] = zip(*week.sums, strict=True)
+        totals[number], noise[number], common[number] = zip(
+            *((each.total, each.variance, each.covariance(each)) for each in week.sums), strict=True
+        )
         phones[number] = week.phones
     breaks = [
         after
@@ -297,7 +362,8 @@ def _smoothed(counted: dict[int, _Counted]) -> dict[int, list[PublishedFigure]]:
     ]
     found = smoothed(totals, noise, phones, breaks)
     means = found.counts / phones[:, np.newaxis]
-    wide = _LEVEL * np.sqrt(found.variances) / phones[:, np.newaxis]
+    # Errors that all weeks under a map share do not become smaller.
+    wide = _LEVEL * np.sqrt(found.variances + common) / phones[:, np.newaxis]
     return {
         number: [
             PublishedFigure(value=value, least=value - half, most=value + half)

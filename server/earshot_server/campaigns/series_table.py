@@ -100,7 +100,8 @@ COLUMNS = (
         "contacts",
         "contacts",
         "Contacts of the phones that took part, with noise, so it may be negative; those of a "
-        "phone with many are scaled down to the length B.",
+        "phone with many are scaled down to the length B. See `corrected` for those that the map "
+        "named.",
     ),
     *_figure("per_phone", "contacts per phone", "Contacts over phones."),
     *_figure(
@@ -144,6 +145,19 @@ COLUMNS = (
     ),
     _Column("map", "string", "Identifier of the discovery that named unlabelled contacts."),
     _Column("map_days", "integer", "Age of that map when counting began.", "days"),
+    _Column(
+        "corrected",
+        "boolean",
+        "Whether contacts that the map named are corrected for how it names recordings that people "
+        "labelled, and intervals cover what is not known about that. Assumes that other recordings "
+        "sound like these. All weeks under a map are revised once it is known.",
+    ),
+    *_figure(
+        "right_names",
+        "1",
+        "Share of the recordings that people labelled and the map named, which it named rightly. "
+        "Missing where that was not counted, or may be noise.",
+    ),
     _Column("length", "integer", "Length B to which a phone's counts are scaled down.", "contacts"),
     _Column(
         "deviation",
@@ -191,6 +205,8 @@ def rows(series: Series) -> list[dict[str, Any]]:
             **_ends("unknown_share", week.unknown.share if week.unknown else None),
             "map": week.map or None,
             "map_days": week.map_days,
+            "corrected": week.corrected if row else None,
+            **_ends("right_names", week.right_names),
             "length": week.length or None,
             "deviation": _rounded(week.deviation) if row else None,
             "holidays": "; ".join(each.name for each in week.holidays) or None,

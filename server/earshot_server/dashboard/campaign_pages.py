@@ -84,7 +84,7 @@ def add(
             chart=series.chart(found, place) if found.weeks else None,
             weeks=series.table(found, place),
             legend=series.legend(),
-            explanation=series.explanation(),
+            explanation=series.explanation(found),
             coming=campaigns.coming(slots, status),
             counted=campaigns.counted(slots),
             slots=campaigns.rows(slots),

@@ -391,6 +391,7 @@ _PARAMETERS = {
     "selection": (noted("Budget of each selection"), "ε₂"),
     "centroid_vote": (noted("Budget of the centroid vote"), "ε₃"),
     "label_vote": (noted("Budget of the label vote"), "ε₄"),
+    "confusion": (noted("Counts how places name labelled recordings"), ""),
     "cells_noise": (noted("Noise of each sum of cells, in phones"), "σ"),
     "labels_noise": (noted("Noise of the sum of labels, in phones"), "σ"),
     "rows": (noted("Rows of the sum of labels"), ""),

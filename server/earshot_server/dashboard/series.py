@@ -85,9 +85,9 @@ def headline(series: Series) -> list[str]:
     return said
 
 
-def explanation() -> list[str]:
+def explanation(series: Series) -> list[str]:
     """Return sentences on what a series shows, and what it does not."""
-    return [
+    said = [
         _(
             "This series shows at which kinds of place the phones that take part had contacts: the "
             "share of each place, and contacts per phone."
@@ -103,10 +103,36 @@ def explanation() -> list[str]:
         ),
         _(
             "It does not show contacts of people who do not take part, nor all contacts of phones "
-            "that had very many. A map names contacts that nobody labelled, and makes mistakes. No "
-            "range covers any of these."
+            "that had very many. No range covers these."
         ),
     ]
+    newest = series.counted[-1] if series.counted else None
+    if newest is not None and newest.corrected:
+        said.append(_corrected(newest))
+    elif newest is None or newest.map:
+        said.append(
+            _(
+                "A map names contacts that nobody labelled, and makes mistakes. No range covers "
+                "them."
+            )
+        )
+    return said
+
+
+def _corrected(week: SeriesWeek) -> str:
+    """Return for what the contacts that a map named are corrected."""
+    if week.right_names is None:
+        return _(
+            "A map names contacts that nobody labelled. They are corrected for how it names "
+            "recordings that people labelled, as far as these stand clear of the noise, and ranges "
+            "allow for it. That assumes that all recordings of a place sound alike."
+        )
+    return _(
+        "A map names contacts that nobody labelled. Of the recordings that people labelled, it "
+        "names %(right)s rightly. Figures are corrected for its mistakes, and ranges allow for "
+        "them. That assumes that all recordings of a place sound alike.",
+        right=_ranged(week.right_names, _percent),
+    )
 
 
 def legend(truth: bool = False) -> str:
@@ -130,6 +156,7 @@ def table(series: Series, place: int | None = None) -> list[WeekTexts]:
         series: The series.
         place: Number of the place, from 0; None for all contacts.
     """
+    is_corrected = any(week.corrected for week in series.weeks)
     return [
         WeekTexts(
             days=window(week.since, week.until),
@@ -137,7 +164,7 @@ def table(series: Series, place: int | None = None) -> list[WeekTexts]:
             share=_share(row, place) if row else NOTHING,
             per_phone=_ranged(row.per_phone, _rate) if row else NOTHING,
             change=change(row) if row else NOTHING,
-            note=note(week),
+            note=note(week, is_corrected),
         )
         for week in series.weeks
         for row in [_row(week, place)]
@@ -237,9 +264,16 @@ def change(row: SeriesRow) -> str:
     return f"{word}: {_ranged(row.change, _signed)}" if row.change else word
 
 
-def note(week: SeriesWeek) -> str:
-    """Return what else has to be known of a week; empty if nothing."""
+def note(week: SeriesWeek, is_corrected: bool = False) -> str:
+    """Return what else has to be known of a week; empty if nothing.
+
+    Args:
+        week: The week.
+        is_corrected: Whether other weeks are corrected for mistakes of their map.
+    """
     notes = [each.name for each in week.holidays]
+    if is_corrected and week.map and not week.corrected:
+        notes.insert(0, _("not corrected for mistakes of the map"))
     if week.status is ObservationStatus.BREAK:
         notes.insert(0, _("new map, so nothing compares with the weeks before"))
     if week.late:

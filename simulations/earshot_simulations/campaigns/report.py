@@ -44,7 +44,7 @@ def page(run: CampaignRun) -> str:
         run=run,
         headlines=shown.headline(series),
         legend=shown.legend(truth=True),
-        explanation=shown.explanation(),
+        explanation=shown.explanation(series),
         total=shown.chart(series, None, _per_phone(run)) if series.weeks else "",
         charts=charts,
         left_out=len(series.places) - len(places),

@@ -171,7 +171,7 @@ def _by_week(
         corrected(named[week], variances[week], namings[week // QUARTER]) for week in range(WEEKS)
     ]
     counts, noise, naming = (np.stack(part) for part in zip(*weeks, strict=True))
-    return counts, noise, naming
+    return counts, noise, naming.sum(axis=1)
 
 
 def _smoothed_apart(sums: Reals, variance: float, crowd: Reals) -> tuple[Smoothed, Smoothed]:
