@@ -9,19 +9,22 @@ import numpy as np
 import pytest
 from support.campaigns import campaign
 from support.parameters import statistics_parameters
+from support.published_statistics import published
+from support.slots import COMPUTED, MAP, plan, slot, weekly
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Matrix
 from earshot_server.campaigns.campaign import ExpectedContacts
+from earshot_server.campaigns.series import series_of
 from earshot_server.discovery.optics import Optics
 from earshot_simulations.campaigns.findings import (
+    Accuracy,
     WeekFound,
     accuracy,
     entries_of,
     fullest,
-    smoothed_accuracy,
 )
 from earshot_simulations.campaigns.life import Life, PresentPhones
 from earshot_simulations.campaigns.settings import CampaignSettings
@@ -53,48 +56,75 @@ def week(**changes: Any) -> WeekFound:
     return WeekFound(**(usual | changes))
 
 
+def judged(*weeks: WeekFound) -> Accuracy:
+    """Accuracy of weeks, published by a series as they are."""
+    of = plan(labels=("a", "b", "c"))
+    slots = [
+        slot(
+            phase,
+            map=MAP if week.has_map else "",
+            mapped=None,
+            result=published(
+                of.campaign.labels,
+                labelled=week.published[:3],
+                named=week.published[3:6],
+                unknown=week.published[6],
+                deviation=week.deviation,
+                phones=week.phones,
+            ),
+        )
+        for phase, week in zip(weekly(of), weeks, strict=False)
+        if week.published
+    ]
+    return accuracy(weeks, series_of(of, slots, COMPUTED))
+
+
 def test_errors_and_coverage_are_those_of_larger_places() -> None:
-    found = accuracy([week()])
+    found = judged(week())
     # 95 and 40 were published, of 100 and 60, and of 90 and 50 without noise; ±11 is the interval.
     assert found.error == pytest.approx((5 / 100 + 20 / 60) / 2)
+    assert found.smoothed_error == pytest.approx(found.error), "one week has no others"
     assert found.noise_error == pytest.approx((5 / 90 + 10 / 50) / 2)
     assert found.coverage == 1.0
+    # Noise and chance together explain 95 beside 100, and 40 beside 60 hardly.
     assert found.truth_coverage == 0.5
+    # The third place, which is published with 92 of 227, takes from the others' shares.
+    wrong = np.abs(np.array([95, 40]) / 227 * 164 / np.array([100, 60]) - 1)
+    assert found.share_error == pytest.approx(np.median(wrong))
+    assert found.share_coverage == 0.0
+    assert found.corrected == 0.0
     assert found.kept == pytest.approx(150 / 164)
     assert found.unknown == pytest.approx(7 / 150)
     assert found.right_names == pytest.approx(0.9)
 
 
 def test_without_a_map_named_entries_are_noise_alone() -> None:
-    found = accuracy([week(has_map=False, named=0, named_right=0)])
+    found = judged(week(has_map=False, named=0, named_right=0))
     assert found.error == pytest.approx((65 / 100 + 40 / 60) / 2)
     assert found.noise_error == pytest.approx((5 / 30 + 0 / 20) / 2)
     assert found.right_names is None
 
 
 def test_weeks_without_a_result_do_not_count() -> None:
-    failed = week(published=(), deviation=0.0)
-    assert accuracy([failed, week()]) == accuracy([week()])
-    assert accuracy([failed]).weeks == 0
-    assert accuracy([failed]).error is None
+    failed = week(number=2, published=(), deviation=0.0)
+    assert judged(week(), failed) == judged(week())
+    assert judged(failed).weeks == 0
+    assert judged(failed).error is None
 
 
-def test_smoothed_counts_are_judged_like_single_weeks() -> None:
+def test_a_run_is_judged_by_its_series() -> None:
     run = simulate_campaign(campaign(weeks=3, labels=("a", "b"), discovery=None), CROWD)
-    by_hand, by_noise, held = [], [], []
-    for found, published in zip(run.weeks, run.series.weeks, strict=True):
+    by_hand, held = [], []
+    for found, published_week in zip(run.weeks, run.series.weeks, strict=True):
         for place, true in enumerate(found.true):
-            figure = published.places[place].smoothed
+            figure = published_week.places[place].smoothed
             assert figure is not None
             by_hand.append(abs(figure.value * found.phones - true) / true)
-            exact = found.exact[place]  # without a map, only labelled contacts count
-            by_noise.append(abs(figure.value * found.phones - exact) / exact)
-            held.append(figure.least <= exact / found.phones <= figure.most)
-    assert run.smoothed.error == pytest.approx(np.median(by_hand))
-    assert run.smoothed.noise_error == pytest.approx(np.median(by_noise))
-    assert run.smoothed.coverage == np.mean(held)
-    assert smoothed_accuracy(run.weeks[:1], run.series) != run.smoothed
-    assert smoothed_accuracy([], run.series).error is None
+            held.append(figure.least <= true / found.phones <= figure.most)
+    assert run.accuracy.smoothed_error == pytest.approx(np.median(by_hand))
+    assert run.accuracy.smoothed_coverage == np.mean(held)
+    assert run.newest == accuracy(run.weeks[2:], run.series)
+    assert run.newest.smoothed_error == pytest.approx(np.median(by_hand[4:]))
     frame = run.to_frame()
     assert len(frame) == 3 * (2 + 2)
     assert frame["phones"].max() == run.weeks[0].phones

@@ -21,7 +21,7 @@ from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.ledger import YEAR, Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.campaigns import series_table
-from earshot_server.campaigns.intervals import CONFIDENCE, level
+from earshot_server.campaigns.intervals import CONFIDENCE, PublishedFigure, level
 from earshot_server.campaigns.plan import CampaignPlan
 from earshot_server.campaigns.series import Series, series_of
 from earshot_server.campaigns.slots import Slot
@@ -98,21 +98,27 @@ class PhonesSpent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
-    """Error of published counts of places with 5 % of a week's contacts or more.
+    """Errors of what was published on places with 5 % of a week's contacts or more.
+
+    The truth is of the phones that came. Figures are None where there is nothing to judge.
 
     Attributes:
         weeks: Number of weeks that were counted.
-        error: Median relative error against the true contacts of the phones that came; None
-            without any.
-        noise_error: The same against the sum without noise.
-        coverage: Share of intervals of 95 % for the noise that hold the sum without noise: what
-            they promise.
-        truth_coverage: Share of them that hold the true contacts: projection, the map's mistakes
-            and unknown contacts are outside of what they promise.
+        error: Median relative error of the series' contacts against the truth.
+        noise_error: Median relative error of the sums against the same sums without noise.
+        coverage: Share of intervals of 95 % for the noise that hold the sum without noise.
+        truth_coverage: Share of the series' intervals of contacts that hold the truth: projection
+            and unknown contacts are outside of what they promise, and the map's mistakes where they
+            are not corrected.
+        share_error: Median relative error of the series' shares against the truth.
+        share_coverage: Share of their intervals that hold the truth.
+        smoothed_error: Median relative error of the smoothed contacts against the truth.
+        smoothed_coverage: Share of their intervals that hold the truth.
+        corrected: Share of the weeks that are corrected for the map's mistakes.
         kept: Share of the true contacts that is left in the sum without noise, where long counts
             are scaled down.
         unknown: Share of contacts with neither a label nor a name, in the sum without noise.
-        right_names: Share of the map's names that are right; None without any.
+        right_names: Share of the map's names that are right.
     """
 
     weeks: int
@@ -120,24 +126,14 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     noise_error: float | None
     coverage: float | None
     truth_coverage: float | None
+    share_error: float | None
+    share_coverage: float | None
+    smoothed_error: float | None
+    smoothed_coverage: float | None
+    corrected: float | None
     kept: float | None
     unknown: float | None
     right_names: float | None
-
-
-class SmoothedAccuracy(msgspec.Struct, frozen=True, kw_only=True):
-    """Error of the series' smoothed counts, of the same places and weeks.
-
-    Attributes:
-        error: Median relative error against the true contacts of the phones that came; None
-            without any.
-        noise_error: The same against the sum without noise.
-        coverage: Share of their intervals of 95 % that hold the sum without noise.
-    """
-
-    error: float | None
-    noise_error: float | None
-    coverage: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,12 +165,12 @@ class CampaignRun:
     @property
     def accuracy(self) -> Accuracy:
         """Accuracy of all weeks."""
-        return accuracy(self.weeks)
+        return accuracy(self.weeks, self.series)
 
     @property
     def newest(self) -> Accuracy:
         """Accuracy of the newest week."""
-        return accuracy(self.weeks[-1:])
+        return accuracy(self.weeks[-1:], self.series)
 
     @functools.cached_property
     def series(self) -> Series:
@@ -189,11 +185,6 @@ class CampaignRun:
             MissingExtraError: The package pandas is not installed.
         """
         return series_table.to_frame(self.series)
-
-    @property
-    def smoothed(self) -> SmoothedAccuracy:
-        """Accuracy of the series' smoothed counts."""
-        return smoothed_accuracy(self.weeks, self.series)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -237,7 +228,6 @@ class CampaignRun:
                 "labels": self.plan.campaign.labels,
                 "accuracy": self.accuracy,
                 "newest": self.newest,
-                "smoothed": self.smoothed,
                 "spent": self.spent,
                 "refusals": dict(self.refusals),
                 "notes": self.notes,
@@ -250,60 +240,70 @@ class CampaignRun:
         return found
 
 
-def accuracy(weeks: Iterable[WeekFound]) -> Accuracy:
-    """Return the accuracy of weeks; those without a result do not count."""
+def accuracy(weeks: Iterable[WeekFound], series: Series) -> Accuracy:
+    """Return the accuracy of weeks; those without a result do not count.
+
+    Args:
+        weeks: Truth and sums of the weeks.
+        series: Series in which they are published, with others or without.
+    """
     held = [week for week in weeks if week.published]
-    errors, noise_errors, covered, true_covered = [], [], [], []
+    rows = {week.number: week for week in series.counted}
+    noise_errors, covered = [], []
+    contacts, shares, smoothed = _Judged(), _Judged(), _Judged()
     for week in held:
-        true, large = _large(week)
+        true = np.array(week.true, dtype=np.float64)
+        large = np.flatnonzero(true >= LEAST_SHARE * max(1.0, true.sum()))
         published, exact = week.places(week.published)[large], week.places(week.exact)[large]
-        reach = _STANDARD * week.entry_deviation
-        errors += (np.abs(published - true) / true).tolist()
         noise_errors += (np.abs(published - exact) / np.maximum(exact, 1.0)).tolist()
-        covered += (np.abs(published - exact) <= reach).tolist()
-        true_covered += (np.abs(published - true) <= reach).tolist()
+        covered += (np.abs(published - exact) <= _STANDARD * week.entry_deviation).tolist()
+        for place in large:
+            row, made = rows[week.number].places[place], float(true[place])
+            contacts.judge(row.contacts, made)
+            shares.judge(row.share, made / true.sum())
+            smoothed.judge(row.smoothed, made / week.phones)
     total = sum(sum(week.exact) for week in held)
-    contacts = sum(sum(week.true) for week in held)
+    made_in_all = sum(sum(week.true) for week in held)
     named = sum(week.named for week in held)
     return Accuracy(
         weeks=len(held),
-        error=float(np.median(errors)) if errors else None,
-        noise_error=float(np.median(noise_errors)) if errors else None,
-        coverage=float(np.mean(covered)) if errors else None,
-        truth_coverage=float(np.mean(true_covered)) if errors else None,
-        kept=total / contacts if contacts else None,
+        error=contacts.error,
+        noise_error=float(np.median(noise_errors)) if noise_errors else None,
+        coverage=float(np.mean(covered)) if covered else None,
+        truth_coverage=contacts.coverage,
+        share_error=shares.error,
+        share_coverage=shares.coverage,
+        smoothed_error=smoothed.error,
+        smoothed_coverage=smoothed.coverage,
+        corrected=float(np.mean([rows[week.number].corrected for week in held])) if held else None,
+        kept=total / made_in_all if made_in_all else None,
         unknown=sum(week.exact[-1] for week in held) / total if total else None,
         right_names=sum(week.named_right for week in held) / named if named else None,
     )
 
 
-def _large(week: WeekFound) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the true contacts of places whose error counts, and which places these are."""
-    true = np.array(week.true, dtype=np.float64)
-    large = true >= LEAST_SHARE * max(1.0, true.sum())
-    return true[large], large
+class _Judged:
+    """Published figures of one kind beside the truth."""
 
+    def __init__(self) -> None:
+        self._errors: list[float] = []
+        self._held: list[bool] = []
 
-def smoothed_accuracy(weeks: Iterable[WeekFound], series: Series) -> SmoothedAccuracy:
-    """Return the accuracy of a series' smoothed counts; weeks without a result do not count."""
-    rows = {week.number: week.places for week in series.counted}
-    errors, noise_errors, covered = [], [], []
-    for week in weeks:
-        found = [row.smoothed for row in rows.get(week.number, ()) if row.smoothed is not None]
-        if not found:
-            continue
-        true, large = _large(week)
-        figures = np.array([[each.least, each.value, each.most] for each in found])[large]
-        least, value, most = week.phones * figures.T
-        exact = week.places(week.exact)[large]
-        errors += (np.abs(value - true) / true).tolist()
-        noise_errors += (np.abs(value - exact) / np.maximum(exact, 1.0)).tolist()
-        covered += ((least <= exact) & (exact <= most)).tolist()
-    return SmoothedAccuracy(
-        error=float(np.median(errors)) if errors else None,
-        noise_error=float(np.median(noise_errors)) if errors else None,
-        coverage=float(np.mean(covered)) if errors else None,
-    )
+    def judge(self, figure: PublishedFigure | None, true: float) -> None:
+        """Judge a figure; one that was not published does not count."""
+        if figure is not None:
+            self._errors.append(abs(figure.value - true) / true)
+            self._held.append(figure.least <= true <= figure.most)
+
+    @property
+    def error(self) -> float | None:
+        """Median relative error."""
+        return float(np.median(self._errors)) if self._errors else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the intervals that hold the truth."""
+        return float(np.mean(self._held)) if self._held else None
 
 
 def entries_of(

@@ -111,7 +111,7 @@ def _figures(run: CampaignRun) -> dict[str, str]:
         "weeks counted": whole(found.weeks),
         "median error": optional(found.error, _share),
         "error by noise": optional(found.noise_error, _share),
-        "ranges with the sum without noise": optional(found.coverage, _share),
+        "ranges of the noise that hold": optional(found.coverage, _share),
         "ranges with the truth": optional(found.truth_coverage, _share),
         "largest ε per phone": real(_phone_epsilon(run)),
         "computing time": duration(run.seconds),
@@ -119,15 +119,20 @@ def _figures(run: CampaignRun) -> dict[str, str]:
 
 
 def _accuracy(run: CampaignRun) -> list[list[str]]:
-    """Return rows of the figures of all weeks, of the newest one, and of smoothed counts."""
-    found = (run.accuracy, run.newest, run.smoothed)
+    """Return rows of the figures of all weeks, and of the newest one."""
+    found = (run.accuracy, run.newest)
     return [
-        [name, *(optional(getattr(each, field, None), _share) for each in found)]
+        [name, *(optional(getattr(each, field), _share) for each in found)]
         for name, field in (
-            ("Median error against the truth", "error"),
-            ("Median error by noise", "noise_error"),
-            ("Intervals that hold the sum without noise", "coverage"),
-            ("Intervals that hold the truth", "truth_coverage"),
+            ("Contacts: median error against the truth", "error"),
+            ("Contacts: ranges that hold the truth", "truth_coverage"),
+            ("Shares: median error against the truth", "share_error"),
+            ("Shares: ranges that hold the truth", "share_coverage"),
+            ("Smoothed contacts: median error against the truth", "smoothed_error"),
+            ("Smoothed contacts: ranges that hold the truth", "smoothed_coverage"),
+            ("Sums: median error by noise", "noise_error"),
+            ("Sums: ranges of the noise that hold the sum without it", "coverage"),
+            ("Weeks that are corrected for the map's mistakes", "corrected"),
             ("Contacts that projection keeps", "kept"),
             ("Contacts that are unknown", "unknown"),
             ("Names of the map that are right", "right_names"),

@@ -17,10 +17,10 @@ from earshot_simulations.reporting.resuming import resumable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from earshot_simulations.campaigns.findings import Accuracy, CampaignRun, SmoothedAccuracy
+    from earshot_simulations.campaigns.findings import Accuracy, CampaignRun
 
 _DEFAULT = CampaignSettings()
-_NAME = 26
+_NAME = 34
 File = Annotated[Path, Parameter(help="TOML file of the campaign; docs/campaigns.md explains it.")]
 
 
@@ -70,7 +70,6 @@ def _lines(run: CampaignRun) -> Iterator[str]:
     yield f"{'weeks counted':<{_NAME}} {run.accuracy.weeks} of {run.plan.campaign.weeks}"
     yield from _accuracy("", run.accuracy)
     yield from _accuracy("newest week: ", run.newest)
-    yield from _accuracy("smoothed: ", run.smoothed)
     for spent in run.spent:
         yield (
             f"{f'ε per {spent.unit}':<{_NAME}} {spent.least:.3f} to {spent.most:.3f}, median "
@@ -81,17 +80,21 @@ def _lines(run: CampaignRun) -> Iterator[str]:
         yield f"{'note':<{_NAME}} {note}"
 
 
-def _accuracy(prefix: str, found: Accuracy | SmoothedAccuracy) -> Iterator[str]:
+def _accuracy(prefix: str, found: Accuracy) -> Iterator[str]:
     for name, field in (
         ("error", "error"),
-        ("error by noise", "noise_error"),
-        ("coverage", "coverage"),
         ("coverage of the truth", "truth_coverage"),
+        ("shares: error", "share_error"),
+        ("shares: coverage", "share_coverage"),
+        ("smoothed: error", "smoothed_error"),
+        ("smoothed: coverage", "smoothed_coverage"),
+        ("error by noise", "noise_error"),
+        ("coverage of noise", "coverage"),
+        ("corrected", "corrected"),
         ("kept by projection", "kept"),
         ("unknown", "unknown"),
         ("right names", "right_names"),
     ):
-        if hasattr(found, field):
-            value = getattr(found, field)
-            shown_value = "–" if value is None else f"{100 * value:.1f} %"
-            yield f"{prefix + name:<{_NAME}} {shown_value}"
+        value = getattr(found, field)
+        shown_value = "–" if value is None else f"{100 * value:.1f} %"
+        yield f"{prefix + name:<{_NAME}} {shown_value}"
