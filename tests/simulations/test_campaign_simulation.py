@@ -256,7 +256,7 @@ def test_a_run_is_written(tmp_path: Path) -> None:
     assert all(f">{name}<" in page for name in ("Contacts per phone", *LABELS))
     published = (tmp_path / "series.csv").read_text("utf-8").splitlines()
     assert len(published) == 1 + len(LABELS) + 2
-    assert held["smoothed"]["error"] is not None
+    assert held["accuracy"]["smoothed_error"] is not None
     assert "1 of 1 week counted over 120 phones" in page
     with (
         room_for(1000),
