@@ -191,9 +191,14 @@ def test_the_guide_says_what_each_budget_buys_and_tells() -> None:
 def test_people_read_what_a_year_costs_at_most() -> None:
     page = " ".join((GUIDE_FOR_PEOPLE).split())
     # With one server, and without discoveries, a week tells most.
-    plans = [planned(lean(5_000, SummationName.BELL)), planned(campaign(discovery=None))]
+    mapped = campaign(discovery=None, map="0" * 32)
+    least = [campaign(discovery=None), mapped]
+    plans = [planned(each) for each in (lean(5_000, SummationName.BELL), *least)]
+    firsts = [plan.confusion_week for plan in plans if plan.confusion_week is not None]
     assert f"at most {_most(plan.week_guesses for plan in plans)} times out of 100, and" in page
     assert f"about a single contact {_most(plan.contact_guesses for plan in plans)} times" in page
+    first, labelled = _most(each.guesses for each in firsts), [e.contact_guesses for e in firsts]
+    assert f"it is {first} times, and {_most(labelled)} about a contact that you labelled" in page
     assert f"more: at most {_most(plan.guesses for plan in plans)} times out of 100" in page
 
 
@@ -225,6 +230,26 @@ def test_the_guide_names_every_key() -> None:
     }
     outer = {field.encode_name for field in msgspec.structs.fields(Campaign)}
     assert named == inner | (outer - {"choices", *tables})
+
+
+def test_a_plan_says_in_which_weeks_it_has_a_confusion_matrix() -> None:
+    shown = forecast.lines(planned(campaign(weeks=15)), date.min)
+    matched = [line.split()[:2] for line in shown if line.endswith(", with a confusion matrix")]
+    assert matched == [["week", "1"], ["week", "14"]]
+    told = "\n".join(shown)
+    assert "(55 weekly sums, 5 of them with a confusion matrix, 6 discoveries" in told
+    assert "in the first week after each map 144 more" in told
+    assert "(a confusion matrix, proposed); 20" in told
+    asked = planned(changed(campaign(weeks=15), "sum", confusion=True))
+    assert "(a confusion matrix); 20" in "\n".join(forecast.lines(asked, date.min))
+
+
+def test_a_plan_says_why_it_proposes_no_confusion_matrix() -> None:
+    few = changed(campaign(weeks=15), "expected", phones=2000)
+    said = "noise on the place of interest is 24 % of its contacts, and correction pays up to about"
+    assert f"{said} 15 %" in "\n".join(forecast.lines(planned(few), date.min))
+    refused = planned(changed(few, "sum", confusion=False))
+    assert "confusion" not in "\n".join(forecast.lines(refused, date.min))
 
 
 def test_phases_that_do_not_fit_are_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import Counter
@@ -10,14 +11,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.campaigns import campaign
+from support.campaigns import campaign, publish
 from support.endings import discovered
 from support.moved_clock import MovedClock
+from support.published_statistics import published as counted
 
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.wire import encode
 from earshot_server.campaigns.campaign import ExpectedContacts, RepeatedDiscovery, SumOptions
 from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.campaigns.plan import Planning, planned
@@ -220,12 +221,7 @@ MAPPED = {
 
 def mapped(database: Database, phase: bytes, names: tuple[str, ...]) -> None:
     """Let a discovery be published that found two places, with these names."""
-    ending = discovered(phase=phase, label_names=names)
-    database.query(
-        "INSERT INTO phases (phase, number, step, deadline, expected, common, sum, over, wait,"
-        " finished) VALUES (%s, 9, 'published', 0, 0, %s, '', true, 0, seconds_now())",
-        (phase, encode(ending)),
-    )
+    publish(database, discovered(phase=phase, label_names=names))
 
 
 def test_the_newest_map_names_contacts(
@@ -261,6 +257,70 @@ def test_the_newest_map_names_contacts(
     assert isinstance(week.parameters, StatisticsParameters)
     assert week.parameters.places is not None
     assert discovery.parameters.phones == 100
+
+
+@pytest.mark.parametrize(
+    ("names", "published", "discovered_anew", "asked"),
+    [
+        (("bar", "office", "street"), (1, 2, 3, 4), (True, True), {1, 3, 5}),
+        (("bar", "office", "street"), (1, 2, 3, 4), (False, True), {1, 5}),  # the old map has one
+        (("bar", "office", "street"), (2, 3, 4), (False, True), {1, 3, 5}),  # it has none yet
+        (("bar", "office", "street"), (2, 4), (False, False), {1, 3, 5}),
+        (("bar", "office", "street"), (1, 2, 3, 4), (False, False), {1}),
+        (("café", "street", "street"), (1, 2, 3, 4), (False, True), {5}),  # no map before
+    ],
+)
+def test_the_first_week_after_a_map_asks_for_a_confusion_matrix_that_it_lacks(
+    own_database: Database,
+    clock: MovedClock,
+    driver: Driver,
+    names: tuple[str, ...],
+    published: tuple[int, ...],
+    discovered_anew: tuple[bool, ...],
+    asked: set[int],
+) -> None:
+    """Weeks that are not published fail once phones may have paid; discoveries are as given."""
+    given = os.urandom(16)
+    mapped(own_database, given, names)
+    asking = MAPPED | {"sum": SumOptions(confusion=True)}
+    digest = start(own_database, map=given.hex(), weeks=5, **asking)
+    plan = CampaignConductor(own_database).one(digest).plan
+    found = set()
+    for planned_one in plan.phases:
+        clock.set(max(planned_one.opens, clock.now()))
+        driver.turn()
+        (slot,) = (each for each in slots(own_database, digest) if each.state == "running")
+        assert (slot.planned, slot.attempts) == (planned_one, 1)
+        (gathering,) = Registry(own_database).gatherings()
+        phase, number, parameters = gathering.phase, planned_one.number, gathering.parameters
+        if isinstance(parameters, StatisticsParameters):
+            parameters.check()
+            found |= {number} if parameters.confusion else set()
+            share = math.sqrt(2) if parameters.confusion else 1
+            assert parameters.noise == plan.noise / share
+        Registry(own_database).stop(phase, STOPPED_REASON)
+        if isinstance(parameters, StatisticsParameters) and number in published:
+            publish(own_database, counted(("bar", "office"), phase=phase))
+        elif planned_one.kind is PhaseKind.DISCOVERY and discovered_anew[number - 1]:
+            mapped(own_database, phase, ("office", "bar", "street"))
+    assert found == asked
+
+
+def test_a_week_that_is_repeated_asks_again(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    given = os.urandom(16)
+    mapped(own_database, given, ("bar", "office", "street"))
+    digest = start(own_database, map=given.hex(), sum=SumOptions(confusion=True))
+    clock.set(BEGINS + 7 * DAY)
+    for attempt in (1, 2):
+        driver.turn()
+        (gathering,) = Registry(own_database).gatherings()
+        assert slots(own_database, digest)[0].attempts == attempt
+        assert isinstance(gathering.parameters, StatisticsParameters)
+        assert gathering.parameters.confusion
+        Registry(own_database).end_gathering(gathering.phase, "it fails")
+        clock.move(GATHERING)
 
 
 def test_a_map_without_a_name_of_the_campaign_names_nothing(

@@ -131,6 +131,11 @@ WRONG = {
     f"{MINIMAL}[sum]\nsummation = 'two-operators-proved'": ["proves ballots, not counts; choose"],
     f"{MINIMAL}[sum]\ndropout = 1": ["sum.dropout=1.0: must be at least 0 and below 1"],
     f"{MINIMAL}[sum]\ndropout = 0.6\ncorrupted = 0.4": ["together they must stay below 1"],
+    f"{MINIMAL}[sum]\nconfusion = 1": ["sum.confusion=1: must be true or false"],
+    f"{MINIMAL}[sum]\nconfusion = true": [
+        "sum.confusion=True",
+        "name a `map`, or give [discovery]",
+    ],
     f"{MINIMAL}[discovery]\nevery_weeks = 0": ["discovery.every_weeks=0", "from 1 to 53"],
     f"{MINIMAL}[discovery]\nepsilon = -1": ["discovery.epsilon=-1.0: must be a positive"],
     f"{MINIMAL}[discovery]\nretries = -1": ["discovery.retries=-1", "from 0 to 53"],

@@ -25,6 +25,7 @@ from earshot_server.accounting.accountant import composed
 from earshot_server.campaigns.campaign import (
     Campaign,
     CampaignBudget,
+    ExpectedContacts,
     RepeatedDiscovery,
     SumOptions,
 )
@@ -38,14 +39,14 @@ DAY = timedelta(days=1)
 DELTAS = (TOLD_DELTA, Limits().largest_yearly_phone_delta)
 
 
-@pytest.fixture(scope="module")
-def plan() -> CampaignPlan:
-    return planned(campaign())
+@pytest.fixture(scope="module", params=[True, False], ids=["confusion", "counts alone"])
+def planning(request: pytest.FixtureRequest) -> Planning:
+    return Planning(campaign(sum=SumOptions(confusion=request.param)))
 
 
 @pytest.fixture(scope="module")
-def planning() -> Planning:
-    return Planning(campaign())
+def plan(planning: Planning) -> CampaignPlan:
+    return planned(planning.campaign)
 
 
 def cost(plan: CampaignPlan, unit: Unit, delta: float) -> tuple[float, float]:
@@ -140,14 +141,16 @@ def test_a_window_with_a_reserve_is_not_one_without() -> None:
     assert (found.first, found.discoveries, len(found.repeated)) == (later, 1, 2)
 
 
+@pytest.mark.parametrize("confusion", [True, False])
 @pytest.mark.parametrize("summation", [BELL, SPLIT])
-def test_never_below_an_independent_accountant(summation: SummationName) -> None:
-    made = Planning(lean(5000, summation))
+def test_never_below_an_independent_accountant(summation: SummationName, confusion: bool) -> None:
+    made = Planning(changed(lean(5000, summation), "sum", confusion=confusion))
     (window,) = made.punctual_windows
     events = window.events(Unit.PHONE)
     ours = epsilon_at(TOLD_DELTA, window.expenses(Unit.PHONE))
     assert composed(events).epsilon <= ours <= 1.03 * composed(events).epsilon
-    noises = [made.noise] * 52
+    # Of these 52 weeks, four cost as much as two.
+    noises = [made.noise] * (52 + 4 * confusion)
     if made.discovery is not None:
         noises += [made.discovery.cells_noise] * discovery_budget.SUMS * 4
         noises += [made.discovery.labels_noise] * 4
@@ -161,7 +164,10 @@ def test_never_below_an_independent_accountant(summation: SummationName) -> None
 
 def test_the_noise_of_the_design() -> None:
     """52 weeks and 4 discoveries at 1.5 for ε = 8: ρ = .0162 a week, a multiplier of 5.55."""
-    split, bell = Planning(lean(5000, SPLIT)), Planning(lean(5000, BELL))
+    split, bell = (
+        Planning(changed(lean(5000, summation), "sum", confusion=False))
+        for summation in (SPLIT, BELL)
+    )
     assert split.noise == pytest.approx(5.55, abs=0.01)
     assert bell.noise == pytest.approx(5.68, abs=0.01)  # as ledgers count noise in shares
     entries = [
@@ -169,6 +175,25 @@ def test_the_noise_of_the_design() -> None:
     ]
     stay = math.sqrt(5000 / 3750)
     assert entries == pytest.approx([5.68 * stay, 5.55 * math.sqrt(2)], rel=3e-3)
+
+
+@pytest.mark.parametrize("summation", [BELL, SPLIT])
+def test_four_confusion_matrices_cost_a_year_as_much_as_four_weeks(
+    summation: SummationName,
+) -> None:
+    alone, both = (
+        Planning(changed(lean(5000, summation), "sum", confusion=asked)) for asked in (False, True)
+    )
+    assert both.noise == pytest.approx(alone.noise * math.sqrt(56 / 52), rel=2e-3)
+    asked = [each.number for each in both.phases if each.confusion]
+    assert asked == [1, 14, 27, 40]
+    assert not any(each.confusion for each in alone.phases)
+    assert alone.confusion_week is None
+    assert both.confusion_week is not None
+    assert both.confusion_week.entries == both.week.entries + 12**2
+    # Counts of a week with a matrix are as noisy as those of any other.
+    deviations = [entry_deviation(each) for each in (both.week, both.confusion_week)]
+    assert deviations[1] == pytest.approx(deviations[0], rel=1e-3)
 
 
 def test_people_are_told_how_many_numbers_a_phone_sends(planning: Planning) -> None:
@@ -221,10 +246,13 @@ def followed(before: Campaign, **changes: object) -> Campaign:
     return campaign(begins=before.ends, follows=before, **changes)
 
 
-def test_the_same_campaign_can_follow_without_a_break() -> None:
-    second = Planning(followed(campaign()))
-    assert second.noise == Planning(campaign()).noise
-    third = Planning(followed(second.campaign))
+@pytest.mark.parametrize("changes", [{}, {"map": "0" * 32}, {"map": "0" * 32, "discovery": None}])
+def test_the_same_campaign_can_follow_without_a_break(changes: dict[str, object]) -> None:
+    changes |= {"sum": SumOptions(confusion=True)}
+    first = campaign(**changes)
+    second = Planning(followed(first, **changes))
+    assert second.noise == Planning(first).noise
+    third = Planning(followed(second.campaign, **changes))
     assert third.noise == second.noise
     assert max(each.weeks for each in third.windows) == 55
 
@@ -322,7 +350,8 @@ def test_the_epsilon_that_is_proposed_fits() -> None:
 # ----------------------------------------------------------------------------- who a plan is
 
 
-def test_a_digest_covers_everything_that_a_phase_depends_on(plan: CampaignPlan) -> None:
+def test_a_digest_covers_everything_that_a_phase_depends_on() -> None:
+    plan = planned(campaign())
     others = [
         campaign(name="Contacts in the south, 2027"),
         campaign(begins=date(2027, 1, 5)),
@@ -333,6 +362,8 @@ def test_a_digest_covers_everything_that_a_phase_depends_on(plan: CampaignPlan) 
         campaign(map="0" * 32),
         campaign(sum=SumOptions(contacts=9)),
         campaign(sum=SumOptions(summation=SPLIT)),
+        campaign(sum=SumOptions(confusion=True)),
+        campaign(sum=SumOptions(confusion=False)),
         campaign(budget=CampaignBudget(epsilon=7)),
         campaign(discovery=RepeatedDiscovery(retries=0)),
         campaign(follows=campaign(begins=date(2020, 1, 1))),
@@ -354,16 +385,41 @@ def test_a_default_phone_takes_part_for_years(plan: CampaignPlan) -> None:
 
 
 def test_a_week_costs_no_more_than_a_default_phone_accepts() -> None:
-    """However large the budget, or few the weeks."""
+    """However large the budget, or few the weeks, and whether or not it has a matrix."""
+    mapped, asked = "0" * 32, SumOptions(confusion=True)
     for few in (
         campaign(weeks=2, discovery=None, budget=CampaignBudget(continues=False)),
         campaign(discovery=None, budget=CampaignBudget(epsilon=1e6)),
+        campaign(discovery=None, budget=CampaignBudget(epsilon=1e6), map=mapped, sum=asked),
     ):
         made = Planning(few)
-        limits = Limits()
-        week = epsilon_at(limits.largest_phone_delta, made.expenses_of_a_week(Unit.PHONE))
+        limits, dearest = Limits(), made.confusion_week or made.week
+        spent = made.expenses_of_a_week(Unit.PHONE, made.confusion)
+        week = epsilon_at(limits.largest_phone_delta, spent)
         assert 0.999 * limits.largest_phone_epsilon < week <= limits.largest_phone_epsilon
+        assert not any(default_refusals(dearest))
         assert not any(default_refusals(made.week))
+
+
+def crowd(phones: int, summation: SummationName, **changes: object) -> Campaign:
+    expected = ExpectedContacts(phones=phones)
+    return campaign(expected=expected, sum=SumOptions(summation=summation), **changes)
+
+
+@pytest.mark.parametrize("summation", [BELL, SPLIT])
+def test_correction_is_proposed_where_noise_leaves_it_something_to_correct(
+    summation: SummationName,
+) -> None:
+    few, many = (crowd(phones, summation) for phones in (3000, 5000))
+    assert [Planning(each).confusion for each in (few, many)] == [False, True]
+    # It must be asked for, or refused, by hand otherwise.
+    assert Planning(changed(few, "sum", confusion=True)).confusion
+    assert not Planning(changed(many, "sum", confusion=False)).confusion
+    without = Planning(changed(few, "sum", confusion=False))
+    assert (Planning(few).noise, Planning(few).phases) == (without.noise, without.phases)
+    # Without a map there are no names.
+    assert not Planning(crowd(5000, summation, discovery=None)).confusion
+    assert Planning(crowd(5000, summation, discovery=None, map="0" * 32)).confusion
 
 
 def test_guesses_are_bounded_by_what_noise_allows() -> None:

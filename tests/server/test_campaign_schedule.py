@@ -47,9 +47,10 @@ def test_a_slot_is_seven_days(begins: date, number: int, since: date, until: dat
     every=st.integers(1, MOST_WEEKS),
     retries=st.integers(0, 2),
     mapped=st.booleans(),
+    confusion=st.booleans(),
 )
 def test_days_are_counted_once_and_phases_follow_each_other(
-    begins: date, weeks: int, every: int, retries: int, mapped: bool
+    begins: date, weeks: int, every: int, retries: int, mapped: bool, confusion: bool
 ) -> None:
     chosen = campaign(
         begins=begins,
@@ -57,7 +58,7 @@ def test_days_are_counted_once_and_phases_follow_each_other(
         map="0" * 32 if mapped else "",
         discovery=RepeatedDiscovery(every_weeks=every, retries=retries),
     )
-    phases = scheduled(chosen, BELL)
+    phases = scheduled(chosen, BELL, confusion=confusion)
     counted = [phase for phase in phases if phase.kind is STATISTICS]
     days = [phase.since + number * DAY for phase in counted if phase.since for number in range(7)]
     assert days == [begins + number * DAY for number in range(7 * weeks)]
@@ -66,6 +67,8 @@ def test_days_are_counted_once_and_phases_follow_each_other(
     assert found == [
         day for n in range(weeks) if (day := first + timedelta(weeks=n * every)) < chosen.ends
     ]
+    matched = [phase.number for phase in counted if phase.confusion]
+    assert matched == ([1 + n * every for n in range(weeks) if n * every < weeks] * confusion)
     for times, name in ((1, "expected"), (1 + retries, "latest")):
         for one, other in itertools.pairwise(phases):
             length = BELL.of(one.kind) * (times if one.kind is DISCOVERY else 1)

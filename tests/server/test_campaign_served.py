@@ -7,10 +7,12 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from support.api_caller import Server, body_of
-from support.campaigns import campaign
+from support.campaigns import campaign, publish
+from support.endings import discovered
 from support.moved_clock import MovedClock
 from support.points import AGREES, HeardPoints
 
@@ -25,7 +27,7 @@ from earshot_protocol.wire import Ending
 from earshot_server.api.views import CampaignExport, CampaignView, StartCampaign
 from earshot_server.backups.backing_up import back_up
 from earshot_server.backups.restoring import restore
-from earshot_server.campaigns.campaign import ExpectedContacts, SumOptions
+from earshot_server.campaigns.campaign import Campaign, ExpectedContacts, SumOptions
 from earshot_server.campaigns.plan import Planning
 from earshot_server.campaigns.schedule import GATHERING, STEP
 from earshot_server.campaigns.series import series_of
@@ -88,11 +90,11 @@ class Member:
 class Run:
     """A server, two drivers, and phones."""
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    def __init__(self, database: Database, folder: Path, wanted: Campaign = WANTED) -> None:
         self.serve(database, folder)
         self.clock = MovedClock(database, BEGINS)
         self.members = [Member(self.server, self.clock, number) for number in range(PHONES)]
-        body = StartCampaign(campaign=WANTED, anyway=True)
+        body = StartCampaign(campaign=wanted, anyway=True)
         self.digest = body_of(self.server.order(CAMPAIGNS, body), CampaignView, 201).campaign
 
     def serve(self, database: Database, folder: Path) -> None:
@@ -219,6 +221,26 @@ def test_a_campaign_lives_through_everything(
         assert [week.number for week in series.counted] == [1, 2, 3, 4, 6]
         assert [week.reason for week in series.weeks[6:]] == 3 * ["did not begin in time"]
         assert all(week.phones == PHONES for week in series.counted)
+
+
+@pytest.mark.slow
+def test_phones_pay_for_one_confusion_matrix_of_a_map_what_the_plan_says(
+    own_database: Database, tmp_path: Path
+) -> None:
+    publish(own_database, discovered(phase=bytes(16)))
+    asked = msgspec.structs.replace(WANTED.sum, confusion=True)
+    wanted = msgspec.structs.replace(WANTED, weeks=2, map=bytes(16).hex(), sum=asked)
+    run = Run(own_database, tmp_path / "data", wanted)
+    for week in (1, 2):
+        run.clock.set(BEGINS + 7 * week * DAY)
+        run.play()
+    results = [slot.result for slot in run.export.slots]
+    assert [len(each.confusion) for each in results if each is not None] == [len(PLACES) ** 2, 0]
+    assert {slot.map for slot in run.export.slots} == {wanted.map}
+    for cost in run.export.plan.costs:
+        for member in run.members:
+            spent = epsilon_at(cost.delta, member.phone.ledger.expenses_of(cost.unit))
+            assert spent == cost.punctual_epsilon
 
 
 @pytest.mark.slow

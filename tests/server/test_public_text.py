@@ -67,6 +67,8 @@ def words(text: str) -> str:
 @pytest.mark.parametrize("asked", [MASKED, SPLIT], ids=["masked", "split"])
 def test_it_answers_what_people_ask(asked: Campaign) -> None:
     plan = planned(asked)
+    assert plan.confusion_week is not None
+    first = plan.confusion_week.contact_guesses
     told = public_text(plan).markdown()
     flat = re.sub(r"[ \n\u00a0]+", " ", told)
     assert re.findall(r"^## (.*)", told, re.MULTILINE) == [
@@ -82,6 +84,11 @@ def test_it_answers_what_people_ask(asked: Campaign) -> None:
     for said in (
         "There are 12 kinds of place: a, b, c",
         "That makes 25 numbers.",
+        "numbers leave a phone in a week: 25 or 169",
+        "for each of the 12 kinds of place, how often the map says each of them. That makes 144",
+        f"an ordinary week's result: at most {math.ceil(100 * plan.contact_guesses)} of 100",
+        f"you named, from the first week after a map: at most {math.ceil(100 * first)} of 100",
+        f"In the first week after a map, over √2: {plan.noise / math.sqrt(2):.4g}",
         "14 days later at the latest",
         "First week: 4 Jan to 10 Jan 2027",
         "About 5\u202f000 phones of north are expected",
@@ -121,6 +128,14 @@ def test_names_are_text_in_both() -> None:
         "# \\<script\\>alert('\"&x')\\</script\\>{{ text }} \\[a\\](b) \\`c\\` \ufffd"
         in text.markdown()
     )
+
+
+def test_without_a_confusion_matrix_nothing_is_said_about_one() -> None:
+    text = public_text(planned(changed(MASKED, "sum", confusion=False))).markdown()
+    flat = " ".join(text.replace("\u00a0", " ").split())
+    assert "numbers leave a phone in a week: 25 -" in flat
+    assert "from one week's result: at most" in flat
+    assert "first week after" not in flat
 
 
 def test_without_a_map_nothing_is_said_about_one() -> None:

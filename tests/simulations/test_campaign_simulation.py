@@ -161,18 +161,25 @@ def test_it_does_not_depend_on_the_number_of_processes() -> None:
     assert one == two
 
 
+def matrices(run: CampaignRun) -> list[int]:
+    """Entries of each phase's confusion matrix."""
+    return [0 if slot.result is None else len(slot.result.confusion) for slot in run.slots]
+
+
 @pytest.mark.slow
 def test_a_discovery_of_the_plan_names_contacts() -> None:
     whole = small(
         discovery=RepeatedDiscovery(every_weeks=2, retries=0),
         budget=CampaignBudget(continues=False),
         expected=ExpectedContacts(phones=300),
+        sum=SumOptions(confusion=True),
     )
     run = simulate_campaign(whole, settings(dropout=0.0, turnover=0.0))
     check_noise(run)
     maps = [slot.map for slot in run.slots]
     first, second = (slot.phase for slot in run.slots if slot.planned.kind == "discovery")
     assert maps == [first, first, first, second, second]
+    assert matrices(run) == [0, 16, 0, 0, 16]
     assert run.accuracy.right_names is not None
     assert run.accuracy.right_names > 0.6
     assert all(week.has_map for week in run.weeks)
@@ -181,9 +188,12 @@ def test_a_discovery_of_the_plan_names_contacts() -> None:
 
 
 @pytest.mark.slow
-def test_the_map_of_the_file_is_found_by_others() -> None:
-    whole = small(map="ab" * 16, expected=ExpectedContacts(phones=300))
+@pytest.mark.parametrize("confusion", [True, False])
+def test_the_map_of_the_file_is_found_by_others(confusion: bool) -> None:
+    asked = SumOptions(confusion=confusion)
+    whole = small(map="ab" * 16, expected=ExpectedContacts(phones=300), sum=asked)
     run = simulate_campaign(whole, settings(dropout=0.0))
+    assert matrices(run) == [16 * confusion, 0, 0]
     assert {slot.map for slot in run.slots} == {"ab" * 16}
     for each in run.spent:
         assert each.least == each.most == each.planned

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from earshot_protocol.secure_sum.interface import SummationName
+from earshot_protocol.wire import Ending, encode
 from earshot_server.campaigns.campaign import (
     Campaign,
     CampaignBudget,
@@ -15,6 +16,7 @@ from earshot_server.campaigns.campaign import (
     RepeatedDiscovery,
     SumOptions,
 )
+from earshot_server.store.database import Database
 
 PLACES = tuple("abcdefghijkl")
 MINIMAL = """\
@@ -55,3 +57,12 @@ def changed(whole: Campaign, table: str, **values: Any) -> Campaign:
     """A campaign with some values of one table changed."""
     part = msgspec.structs.replace(getattr(whole, table), **values)
     return msgspec.structs.replace(whole, **{table: part})
+
+
+def publish(database: Database, ending: Ending) -> None:
+    """Let a phase be published."""
+    database.query(
+        "INSERT INTO phases (phase, number, step, deadline, expected, common, sum, over, wait,"
+        " finished) VALUES (%s, 9, 'published', 0, 0, %s, '', true, 0, seconds_now())",
+        (ending.phase, encode(ending)),
+    )

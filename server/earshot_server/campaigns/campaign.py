@@ -90,12 +90,15 @@ class SumOptions(_Part, frozen=True, kw_only=True):
         summation: Summation of phones' counts.
         dropout: Largest fraction of phones that may drop out (ρ).
         corrupted: Fraction of phones that an adversary may control (γ).
+        confusion: Whether the first sum after each map also has a confusion matrix of labelled
+            recordings, by which the map's names are corrected; by default the plan decides.
     """
 
     contacts: int | None = None
     summation: SummationName = SummationName.BELL
     dropout: float = 0.2
     corrupted: float = 0.05
+    confusion: bool | None = None
 
     def check(self) -> None:
         """Refuse numbers that are out of range, and a summation of ballots."""
@@ -231,6 +234,11 @@ class Campaign(_Part, frozen=True, kw_only=True):
         for part in (self.budget, self.expected, self.sum, self.discovery, self.public):
             if part is not None:
                 part.check()
+        if self.sum.confusion and not self.names_by_map:
+            raise InvalidParametersError(
+                "sum.confusion=True: a confusion matrix is of the names that a map gives; name a "
+                "`map`, or give [discovery]"
+            )
         if self.follows is not None and self.follows.begins >= self.begins:
             raise InvalidParametersError(
                 f"follows: a campaign from {self.follows.begins}, which does not begin before this "

@@ -84,9 +84,17 @@ class StartedCampaign:
 
     @cached_property
     def week(self) -> StatisticsParameters:
-        """Parameters of a week's sum."""
-        seconds = STEP.total_seconds()
-        return week_parameters(self.campaign, self.plan.contacts, self.plan.noise, seconds)
+        """Parameters of a week's sum of counts alone."""
+        return self._week(confusion=False)
+
+    @cached_property
+    def confusion_week(self) -> StatisticsParameters:
+        """Parameters of a week's sum with a confusion matrix."""
+        return self._week(confusion=True)
+
+    def _week(self, confusion: bool) -> StatisticsParameters:
+        plan, seconds = self.plan, STEP.total_seconds()
+        return week_parameters(self.campaign, plan.contacts, plan.noise, seconds, confusion)
 
     @cached_property
     def releasing(self) -> frozenset[str]:
@@ -100,7 +108,7 @@ class StartedCampaign:
         return not own or not cohorts or not set(own).isdisjoint(cohorts)
 
     def parameters(
-        self, phase: PlannedPhase, places: AgreedPlaces | None, phones: int
+        self, phase: PlannedPhase, places: AgreedPlaces | None, phones: int, confusion: bool
     ) -> Parameters:
         """Return the parameters of one of its phases.
 
@@ -108,9 +116,11 @@ class StartedCampaign:
             phase: The phase.
             places: Places of the newest map; None without one.
             phones: Most phones that may join.
+            confusion: Whether a week's sum also has a confusion matrix.
         """
         if phase.since is not None and phase.until is not None:
-            found: Parameters = of_slot(self.week, phase.since, phase.until, places, phones)
+            week = self.confusion_week if confusion else self.week
+            found: Parameters = of_slot(week, phase.since, phase.until, places, phones)
         elif self.discovery is not None:
             found = msgspec.structs.replace(self.discovery, phones=phones)
         else:
@@ -163,6 +173,24 @@ class _Progress:
         given = self.started.campaign.map
         return [phase for _, phase in sorted(own, reverse=True)] + (
             [bytes.fromhex(given)] if given else []
+        )
+
+    def lacks_matrix(self, phase: PlannedPhase, places: bytes | None) -> bool:
+        """Return whether a phase is to have a confusion matrix that its map lacks.
+
+        Args:
+            phase: A phase that opens now.
+            places: Discovery that names contacts; None for none.
+        """
+        return (
+            phase.confusion
+            and places is not None
+            and not any(
+                each.published and each.map == places
+                for other in self.started.plan.phases
+                if other.confusion
+                for each in self.attempts.get(PlanPlace.of(other), ())
+            )
         )
 
 
@@ -314,10 +342,12 @@ class CampaignConductor:
         least = min(campaign.expected.phones, Limits().least_phones)
         named, places = self._newest(progress.maps, started.hierarchy)
         by_map = named if phase.kind is PhaseKind.STATISTICS else None
+        most = min(max(enrolled, least), LARGEST_CROWD)
+        confusion = progress.lacks_matrix(phase, by_map)
         identifier = phase_identifier(digest, phase.kind, phase.number, attempt)
         self._registry.gather(
             identifier,
-            started.parameters(phase, places, min(max(enrolled, least), LARGEST_CROWD)),
+            started.parameters(phase, places, most, confusion),
             least,
             (now + GATHERING).timestamp(),
             name=_name(phase, campaign.name),

@@ -16,10 +16,12 @@ import msgspec
 import numpy as np
 
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA, Expense, epsilon_at
 from earshot_protocol.privacy.budgets import BUDGETS, Span
@@ -31,6 +33,7 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.wire import Matrix
 from earshot_server.campaigns.campaign import Campaign, plain
 from earshot_server.campaigns.reach import (
     Reach,
@@ -69,9 +72,26 @@ from earshot_server.phases.options import PhaseOptions
 
 _DIGITS = 4
 """Digits of the noise multiplier, which is rounded up: any reader can compute with it."""
+MOST_NOISE_CORRECTED = 0.15
+"""Noise on the place of interest, over its contacts, up to which a plan proposes correction."""
 _MOST_COUNTED = 100
 _FURTHER_WEEKS = 56
 """Weeks of the campaign that follows which may lie within 366 days of this one."""
+
+
+class ConfusionWeek(msgspec.Struct, frozen=True, kw_only=True):
+    """What a week with a confusion matrix costs.
+
+    Attributes:
+        bytes_up: Bytes that one phone sends.
+        guesses: How often somebody is right at most who guesses whether a phone took part with its
+            contacts or with zeros, from this week's result.
+        contact_guesses: The same about one contact that its user labelled.
+    """
+
+    bytes_up: int
+    guesses: float
+    contact_guesses: float
 
 
 class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,20 +100,23 @@ class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         campaign: The campaign.
         contacts: Length to which a phone's counts of a week are projected, B: given, or proposed.
-        noise: Noise multiplier of a week's sum: its standard deviation over the most that one phone
-            adds, B contacts.
+        noise: Noise multiplier of a week's sum of counts alone: its standard deviation over the
+            most that one phone adds, B contacts.
+        confusion: Whether the first sum after each map also has a confusion matrix: given, or
+            proposed.
         digest: SHA-256 that identifies the plan, in hexadecimal digits.
         phases: All phases, in the order in which they open.
         lengths: Longest times of phases.
         days: First and last of the 366 days that may cost a phone most.
         weeks: Weekly sums that these days may hold, of this campaign and others.
+        matrices: Those of them with a confusion matrix.
         discoveries: Discoveries that they may hold, repeated ones included.
         costs: Most that any 366 days cost a phone, in each unit, at 10⁻⁶ and at the δ of default
             phones' budgets.
         guesses: How often somebody is right at most who guesses whether a phone took part with its
             contacts or with zeros, from these days' results; see `right_guesses`.
-        week_guesses: The same from one week's result.
-        contact_guesses: The same about one contact, from one week's result.
+        week_guesses: The same from one week's result, of counts alone.
+        contact_guesses: The same about one contact, from one week's result, of counts alone.
         life: Campaigns like this that a default phone takes part in during its life, up to 100.
         reach: What a week's sum tells of the place of interest.
         kept: Least share of contacts that remains when counts are projected.
@@ -101,18 +124,21 @@ class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
         crowd_factor: Factor by which noise is larger because phones trust no larger crowd than
             10,000 to share it; 1 where that changes nothing.
         operators_factor: Noise of a week over that with two operators; None with two operators.
-        bytes_up: Bytes that one phone sends for a week.
+        bytes_up: Bytes that one phone sends for a week, of counts alone.
+        confusion_week: A week with a confusion matrix; None without any.
         refusals: Refusals of a phone with the default policy; empty if it accepts all phases.
     """
 
     campaign: Campaign
     contacts: int
     noise: float
+    confusion: bool
     digest: str
     phases: tuple[PlannedPhase, ...]
     lengths: Lengths
     days: tuple[date, date]
     weeks: int
+    matrices: int
     discoveries: int
     costs: tuple[YearCost, ...]
     guesses: float
@@ -125,6 +151,7 @@ class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
     crowd_factor: float
     operators_factor: float | None
     bytes_up: int
+    confusion_week: ConfusionWeek | None
     refusals: tuple[Refusal, ...]
 
     @property
@@ -154,11 +181,13 @@ def planned(campaign: Campaign) -> CampaignPlan:
         campaign=campaign,
         contacts=week.contacts,
         noise=week.noise,
+        confusion=made.confusion,
         digest=made.digest,
         phases=made.phases,
         lengths=made.lengths,
         days=(worst.first, worst.last),
         weeks=worst.weeks,
+        matrices=worst.matrices,
         discoveries=worst.discoveries + len(worst.repeated),
         costs=tuple(_costs(made.windows, made.punctual_windows)),
         guesses=right_guesses(worst.expenses(Unit.PHONE)),
@@ -171,8 +200,9 @@ def planned(campaign: Campaign) -> CampaignPlan:
             lambda phones: made.reach(phones).change, campaign.expected.phones
         ),
         crowd_factor=_crowd_factor(week),
-        operators_factor=_operators_factor(campaign, week),
+        operators_factor=_operators_factor(made),
         bytes_up=_bytes_up(week),
+        confusion_week=_confusion_week(made),
         refusals=tuple(_refusals(made)),
     )
 
@@ -184,9 +214,10 @@ class Planning:
         campaign: The campaign.
         discovery: Parameters of its discovery phases; None without any.
         lengths: Longest times of phases.
+        confusion: Whether the first sum after each map also has a confusion matrix.
         phases: All phases.
-        noise: Noise multiplier of a week's sum.
-        week: Parameters of the phase that counts a week.
+        noise: Noise multiplier of a week's sum of counts alone.
+        week: Parameters of the phase that counts a week, without a confusion matrix.
     """
 
     def __init__(self, campaign: Campaign) -> None:
@@ -198,20 +229,45 @@ class Planning:
             discovery=length(self.discovery.plan()) if self.discovery else None,
         )
         self._before = Planning(campaign.follows) if campaign.follows else None
-        self.phases = scheduled(campaign, self.lengths, self._free)
-        self.noise = self._noise()
-        self.week = self._week(self._length(campaign.expected.phones), self.noise)
+        proposed = campaign.sum.confusion is None and campaign.names_by_map
+        self._settle(proposed or bool(campaign.sum.confusion))
+        if proposed and not self._is_corrected_well():
+            self._settle(confusion=False)
 
-    def _week(self, contacts: int, noise: float) -> StatisticsParameters:
-        return week_parameters(self.campaign, contacts, noise, STEP.total_seconds())
+    def _settle(self, confusion: bool) -> None:
+        """Settle the phases and their noise, with or without confusion matrices."""
+        self.confusion = confusion
+        self.phases = scheduled(self.campaign, self.lengths, self._free, confusion=confusion)
+        self.noise = self._noise()
+        self.week = self._week(self._length(self.campaign.expected.phones), self.noise)
+
+    def _is_corrected_well(self) -> bool:
+        """Return whether noise is small enough for confusion matrices to be worth their cost."""
+        reach = self.reach(self.campaign.expected.phones)
+        return reach.deviation <= MOST_NOISE_CORRECTED * reach.contacts
+
+    def _week(self, contacts: int, noise: float, confusion: bool = False) -> StatisticsParameters:
+        return week_parameters(self.campaign, contacts, noise, STEP.total_seconds(), confusion)
+
+    @property
+    def confusion_week(self) -> StatisticsParameters | None:
+        """Parameters of the phase that counts a week with a confusion matrix; None without any.
+
+        Their places stand for those of any map.
+        """
+        if not self.confusion:
+            return None
+        week = self._week(self.week.contacts, self.noise, confusion=True)
+        return msgspec.structs.replace(week, places=_SOMEWHERE)
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the campaign, the length B, the noise, and the plan that it follows."""
+        """SHA-256 over the campaign, all that was proposed, and the plan that it follows."""
         told = {
             "campaign": plain(self.campaign),
             "contacts": self.week.contacts,
             "noise": self.noise,
+            "confusion": self.confusion,
             "follows": self._before.digest if self._before else None,
         }
         return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
@@ -258,21 +314,27 @@ class Planning:
             noise: Noise multiplier of a week's sum; None if it is sought, which leaves expenses
                 empty.
         """
-        week = () if noise is None else self._week(self.week.contacts, noise).plan().expenses()
+        week, confusion_week = (
+            () if noise is None else self._week(self.week.contacts, noise, each).plan().expenses()
+            for each in (False, True)
+        )
         found = self._before.releases(0, self._before.noise) if self._before else []
         begins = self.campaign.begins
         found = [each for each in found if due_before(begins, each.kind, each.first)]
         chosen = self.campaign.discovery
-        for phase in scheduled(self.campaign, self.lengths, self._free, further_weeks):
-            expenses, reserve = week, 0
+        for phase in scheduled(
+            self.campaign, self.lengths, self._free, further_weeks, self.confusion
+        ):
+            expenses, reserve = confusion_week if phase.confusion else week, 0
             if phase.kind is PhaseKind.DISCOVERY and self.discovery and chosen:
                 expenses, reserve = self.discovery.plan().expenses(), chosen.retries
             found.append(possible(phase, self.lengths, expenses, reserve))
         return found
 
-    def expenses_of_a_week(self, unit: Unit) -> tuple[Expense, ...]:
+    def expenses_of_a_week(self, unit: Unit, confusion: bool = False) -> tuple[Expense, ...]:
         """Return what one week's sum costs a phone, in one unit."""
-        return tuple(each for each in self.week.plan().expenses() if each.release.unit is unit)
+        week = self._week(self.week.contacts, self.noise, confusion)
+        return tuple(each for each in week.plan().expenses() if each.release.unit is unit)
 
     def _noise(self) -> float:
         """Return the least noise multiplier that keeps to the budget over every 366 days.
@@ -281,12 +343,12 @@ class Planning:
         """
         epsilon, limits = self.campaign.budget.epsilon, Limits()
         scale = largest_scale(
-            lambda scale: [self._event(scale)],
+            lambda scale: [self._event(scale, self.confusion)],
             limits.largest_phone_epsilon,
             limits.largest_phone_delta,
         )
         found = windows(self.releases(self._further), self.campaign.begins)
-        for window in sorted(found, key=lambda each: each.unknown, reverse=True):
+        for window in sorted(found, key=lambda each: len(each.unknown), reverse=True):
             self._check_room(window, epsilon)
             fixed, weeks = window.events(Unit.PHONE), window.unknown
             events = functools.partial(self._events, fixed, weeks)
@@ -295,12 +357,13 @@ class Planning:
         exponent = math.floor(-math.log10(scale)) - _DIGITS + 1
         return float(f"{math.ceil(10.0**-exponent / scale)}e{exponent}")
 
-    def _event(self, scale: float) -> Event:
-        """Return the event of a week with a noise multiplier of 1/scale."""
-        return histogram(self._week(1, 1 / scale)).mechanism.event(Unit.PHONE)
+    def _event(self, scale: float, confusion: bool) -> Event:
+        """Return the event of a week, if the noise multiplier of counts alone is 1/scale."""
+        return histogram(self._week(1, 1 / scale, confusion)).mechanism.event(Unit.PHONE)
 
-    def _events(self, fixed: Sequence[Event], weeks: int, scale: float) -> list[Event]:
-        return [*fixed, *([self._event(scale)] * weeks)]
+    def _events(self, fixed: Sequence[Event], weeks: Sequence[bool], scale: float) -> list[Event]:
+        event = {each: self._event(scale, each) for each in set(weeks)}
+        return [*fixed, *(event[each] for each in weeks)]
 
     def _check_room(self, window: Window, epsilon: float) -> None:
         """Refuse a budget that discoveries and the campaign before use up."""
@@ -396,6 +459,14 @@ def _anywhere(count: int) -> CentroidSet:
     return CentroidSet.of(np.ones((count, discovery_budget.DIMENSIONS)))
 
 
+_SOMEWHERE = AgreedPlaces(
+    encoder=DEFAULT_ENCODER,
+    geometry=Geometry.SPHERICAL,
+    centroids=Matrix.of(np.ones((1, discovery_budget.DIMENSIONS), dtype=np.float32)),
+    labels=(0,),
+)
+
+
 def _costs(possible: Sequence[Window], in_time: Sequence[Window]) -> list[YearCost]:
     limits = Limits()
     found = []
@@ -436,15 +507,29 @@ def _crowd_factor(week: StatisticsParameters) -> float:
     return 1.0 if counted is None else math.sqrt(week.honest_survivors / counted)
 
 
-def _operators_factor(campaign: Campaign, week: StatisticsParameters) -> float | None:
+def _operators_factor(made: Planning) -> float | None:
     """Return the noise of a week over that with two operators, at the same length B."""
+    campaign, week = made.campaign, made.week
     if campaign.sum.summation.by_operators:
         return None
-    chosen = msgspec.structs.replace(campaign.sum, summation=SummationName.TWO_OPERATORS)
+    chosen = msgspec.structs.replace(
+        campaign.sum, summation=SummationName.TWO_OPERATORS, confusion=made.confusion
+    )
     # Noise hardly depends on the campaign before, whose phones may be with one operator.
     split = Planning(msgspec.structs.replace(campaign, sum=chosen, follows=None)).noise
     other = msgspec.structs.replace(week, summation=SummationName.TWO_OPERATORS, noise=split)
     return entry_deviation(week) / entry_deviation(other)
+
+
+def _confusion_week(made: Planning) -> ConfusionWeek | None:
+    week = made.confusion_week
+    if week is None:
+        return None
+    return ConfusionWeek(
+        bytes_up=_bytes_up(week),
+        guesses=right_guesses(made.expenses_of_a_week(Unit.PHONE, confusion=True)),
+        contact_guesses=right_guesses(made.expenses_of_a_week(Unit.RECORDING, confusion=True)),
+    )
 
 
 def _bytes_up(week: StatisticsParameters) -> int:
@@ -454,7 +539,7 @@ def _bytes_up(week: StatisticsParameters) -> int:
 def _refusals(made: Planning) -> list[Refusal]:
     """Return why a default phone refuses a phase, or the budgets of a year; each rule once."""
     found: dict[str, Refusal] = {}
-    for parameters in (made.week, made.discovery):
+    for parameters in (made.week, made.confusion_week, made.discovery):
         for refused in default_refusals(parameters) if parameters else ():
             found.setdefault(refused.rule, Refusal(refused.rule.value, refused.reason))
     for budget in (each for each in BUDGETS if each.span is Span.YEAR):

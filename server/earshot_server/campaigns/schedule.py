@@ -69,6 +69,7 @@ class PlannedPhase(msgspec.Struct, frozen=True, kw_only=True):
         last: Last moment at which it may open.
         expected: Moment at which it opens if every phase before it takes its longest time.
         latest: The same if every discovery before it is repeated as often as the plan allows.
+        confusion: Whether its sum also has a confusion matrix of the map that names contacts then.
     """
 
     kind: PhaseKind
@@ -79,6 +80,7 @@ class PlannedPhase(msgspec.Struct, frozen=True, kw_only=True):
     last: datetime
     expected: datetime
     latest: datetime
+    confusion: bool = False
 
     @property
     def late(self) -> bool:
@@ -96,7 +98,11 @@ FREE = datetime.min.replace(tzinfo=UTC)
 
 
 def scheduled(
-    campaign: Campaign, lengths: Lengths, free: datetime = FREE, further_weeks: int = 0
+    campaign: Campaign,
+    lengths: Lengths,
+    free: datetime = FREE,
+    further_weeks: int = 0,
+    confusion: bool = False,
 ) -> tuple[PlannedPhase, ...]:
     """Return all phases of a campaign in the order in which they open.
 
@@ -105,14 +111,17 @@ def scheduled(
         lengths: Longest times of phases.
         free: Moment at which the last phase before the campaign has ended.
         further_weeks: Weeks after the last one for which the campaign goes on likewise.
+        confusion: Whether the first sum after each map has a confusion matrix.
     """
     due = list(_due(campaign, campaign.weeks + further_weeks))
     retries = campaign.discovery.retries if campaign.discovery else 0
     expected = _openings(due, lengths, free, retries=0)
     latest = _openings(due, lengths, free, retries)
-    phases = []
+    phases, unmatched = [], False
     for (kind, number, day), start, last_start in zip(due, expected, latest, strict=True):
         counts = kind is PhaseKind.STATISTICS
+        # A campaign that follows likewise begins with a map of its file as well.
+        unmatched = unmatched or (bool(campaign.map) and (number - 1) % campaign.weeks == 0)
         phases.append(
             PlannedPhase(
                 kind=kind,
@@ -123,8 +132,10 @@ def scheduled(
                 last=midnight(day + LATEST),
                 expected=start,
                 latest=last_start,
+                confusion=confusion and counts and unmatched,
             )
         )
+        unmatched = not counts
     return tuple(phases)
 
 

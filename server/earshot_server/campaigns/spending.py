@@ -38,6 +38,7 @@ class Releases(NamedTuple):
         expenses: Expenses in both units; empty for those of the campaign that is being planned,
             whose noise is sought.
         reserve: Times that a phase like this may be repeated in 366 days.
+        confusion: Whether it is a weekly sum with a confusion matrix.
     """
 
     kind: PhaseKind
@@ -45,6 +46,7 @@ class Releases(NamedTuple):
     last: date
     expenses: tuple[Expense, ...]
     reserve: int = 0
+    confusion: bool = False
 
 
 def possible(
@@ -52,7 +54,8 @@ def possible(
 ) -> Releases:
     """Return what a phase makes a phone release, with all days on which it may."""
     last = phase.last + lengths.of(phase.kind)
-    return Releases(phase.kind, phase.opens.date(), last.date(), expenses, reserve)
+    opens = phase.opens.date()
+    return Releases(phase.kind, opens, last.date(), expenses, reserve, phase.confusion)
 
 
 def punctual(releases: Iterable[Releases]) -> list[Releases]:
@@ -82,6 +85,11 @@ class Window(NamedTuple):
         return sum(each.kind is PhaseKind.STATISTICS for each in self.releases)
 
     @property
+    def matrices(self) -> int:
+        """Number of weekly sums with a confusion matrix."""
+        return sum(each.confusion for each in self.releases)
+
+    @property
     def discoveries(self) -> int:
         """Number of discoveries, without repeated ones."""
         return len(self.releases) - self.weeks
@@ -109,9 +117,12 @@ class Window(NamedTuple):
         return [expense.event for expense in self.expenses(unit)]
 
     @property
-    def unknown(self) -> int:
-        """Number of weekly sums whose noise is sought."""
-        return sum(not each.expenses for each in self.releases)
+    def unknown(self) -> tuple[bool, ...]:
+        """Whether each weekly sum whose noise is sought has a confusion matrix."""
+        return tuple(each.confusion for each in self.releases if not each.expenses)
+
+
+_Released = tuple[tuple[Expense, ...], bool]
 
 
 def windows(releases: Sequence[Releases], begins: date) -> list[Window]:
@@ -121,7 +132,7 @@ def windows(releases: Sequence[Releases], begins: date) -> list[Window]:
         releases: All releases, oldest first.
         begins: Day from which on a window holds a release.
     """
-    found: dict[frozenset[tuple[tuple[Expense, ...], int]], Window] = {}
+    found: dict[frozenset[tuple[_Released, int]], Window] = {}
     # Moved to the right until a release would drop out, a window holds no less.
     for first in sorted({each.last for each in releases}):
         window = Window(
@@ -129,7 +140,8 @@ def windows(releases: Sequence[Releases], begins: date) -> list[Window]:
             tuple(each for each in releases if each.first < first + YEAR and first <= each.last),
         )
         if window.releases[-1].first >= begins:
-            held = Counter(each.expenses for each in (*window.releases, *window.repeated))
+            every = (*window.releases, *window.repeated)
+            held = Counter((each.expenses, each.confusion) for each in every)
             found.setdefault(frozenset(held.items()), window)
     counted = [(Counter(dict(held)), window) for held, window in found.items()]
     return [window for held, window in counted if not any(held < other for other, _ in counted)]

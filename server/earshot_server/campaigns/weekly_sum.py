@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA
@@ -10,15 +12,20 @@ from earshot_server.phases.statistics import steps
 
 
 def week_parameters(
-    campaign: Campaign, contacts: int, noise: float, step_seconds: float
+    campaign: Campaign, contacts: int, noise: float, step_seconds: float, confusion: bool = False
 ) -> StatisticsParameters:
     """Return the parameters of a phase that counts the contacts of one week.
+
+    A sum that also has a confusion matrix sends the counts at 1/√2 of their length. Its noise is
+    smaller by as much, so that counts of all weeks have the same noise, and it costs as much as two
+    weeks.
 
     Args:
         campaign: The campaign.
         contacts: Length to which a phone's counts are projected, B.
-        noise: Noise multiplier of the sum.
+        noise: Noise multiplier of a sum of counts alone.
         step_seconds: Time for which a step waits for phones, in seconds.
+        confusion: Whether the sum also has a confusion matrix.
     """
     return StatisticsParameters(
         phones=campaign.expected.phones,
@@ -28,7 +35,8 @@ def week_parameters(
         step_seconds=step_seconds,
         summation=campaign.sum.summation,
         contacts=contacts,
-        noise=noise,
+        noise=noise / math.sqrt(2) if confusion else noise,
+        confusion=confusion,
         delta=TOLD_DELTA,
     )
 

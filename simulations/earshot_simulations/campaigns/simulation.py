@@ -285,12 +285,23 @@ class _Simulation:
 
     def _parameters(self, phase: PlannedPhase, crowd: PresentPhones) -> Parameters:
         if phase.since is not None and phase.until is not None:
-            return of_slot(
-                self._planning.week, phase.since, phase.until, self._state.places, crowd.phones
-            )
+            asked = self._planning.confusion_week if self._lacks_matrix(phase) else None
+            week = asked or self._planning.week
+            return of_slot(week, phase.since, phase.until, self._state.places, crowd.phones)
         if self._campaign.discovery is None:
             raise ValueError("a discovery of a campaign without discoveries")
         return self._discovery(crowd, self._campaign.discovery.epsilon)
+
+    def _lacks_matrix(self, phase: PlannedPhase) -> bool:
+        """Return whether a phase is to have a confusion matrix that its map lacks."""
+        return (
+            phase.confusion
+            and bool(self._state.map)
+            and not any(
+                slot.planned.confusion and slot.map == self._state.map and slot.result is not None
+                for slot in self._state.slots
+            )
+        )
 
     def _discovery(self, crowd: PresentPhones, epsilon: float) -> Parameters:
         campaign = self._campaign

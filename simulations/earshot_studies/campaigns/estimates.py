@@ -261,7 +261,7 @@ def campaign(phones: int, summation: SummationName) -> Campaign:
         weeks=WEEKS,
         labels=tuple("abcdefghijkl"),
         expected=ExpectedContacts(phones=phones),
-        sum=SumOptions(summation=summation),
+        sum=SumOptions(summation=summation, confusion=False),
         discovery=RepeatedDiscovery(),
     )
 

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from earshot_protocol.phases.parameters import NOISE_CROWD
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_server.campaigns.plan import CampaignPlan
+from earshot_server.campaigns.plan import MOST_NOISE_CORRECTED, CampaignPlan
 from earshot_server.campaigns.reach import CONFIDENCE, POWER, TOLD_CHANGE
 from earshot_server.campaigns.schedule import PhaseKind, PlannedPhase
 from earshot_server.dashboard import refusals
@@ -73,6 +73,7 @@ def _phases(plan: CampaignPlan) -> list[str]:
     rows += [
         f"  {_named(each):<14}  {window(each.since, each.until):<27}  {_day(each.opens):<11}  "
         f"{_day(each.last):<13}  {_moment(each.expected)}{' late' if each.late else ''}"
+        f"{', with a confusion matrix' if each.confusion else ''}"
         for each in plan.phases
     ]
     return rows
@@ -115,7 +116,7 @@ def _past(begins: date, today: date) -> list[str]:
 def _costs(plan: CampaignPlan) -> list[str]:
     found = [
         f"a phone spends in any 366 days at most ({counted(plan.weeks, 'weekly sum')}, "
-        f"{_discoveries(plan.discoveries)}: phases may be late"
+        f"{_matrices(plan.matrices)}{_discoveries(plan.discoveries)}: phases may be late"
         f"{', and the next campaign follows' if plan.campaign.budget.continues else ''}), and in "
         "time",
     ]
@@ -128,6 +129,10 @@ def _costs(plan: CampaignPlan) -> list[str]:
             )
     times = "100 or more" if plan.life >= 100 else str(plan.life)
     return [*found, f"a default phone takes part in {times} such campaigns during its life"]
+
+
+def _matrices(number: int) -> str:
+    return f"{number} of them with a confusion matrix, " if number else ""
 
 
 def _discoveries(number: int) -> str:
@@ -146,10 +151,30 @@ def _sum(plan: CampaignPlan) -> list[str]:
         f"each week a phone sends {campaign.entries} numbers, its contacts {names}, projected to "
         f"a length of B = {counted(plan.contacts, 'contact')}{proposed}; "
         f"{byte_size(plan.bytes_up)}",
+        *_confusion(plan),
         f"  noise on each: standard deviation {real(reach.entry_deviation)} contacts if all phones "
         f"stay (multiplier {real(plan.noise)}); at least {percent(plan.kept)} of the contacts "
         "remain",
         *([f"  {crowd}"] if (crowd := _crowd(plan)) else []),
+    ]
+
+
+def _confusion(plan: CampaignPlan) -> list[str]:
+    campaign, reach, week = plan.campaign, plan.reach, plan.confusion_week
+    proposed = campaign.sum.confusion is None
+    if week is not None:
+        return [
+            f"  in the first week after each map {len(campaign.labels) ** 2} more, what its user "
+            "labelled by label and by the map's name (a confusion matrix"
+            f"{', proposed' if proposed else ''}); {byte_size(week.bytes_up)}, and the cost of two "
+            "weeks"
+        ]
+    if not (proposed and campaign.names_by_map):
+        return []
+    return [
+        "  no confusion matrix is proposed, so the map's mistakes stay: noise on the place of "
+        f"interest is {_share(reach.deviation / reach.contacts)} of its contacts, and correction "
+        f"pays up to about {_share(MOST_NOISE_CORRECTED)}"
     ]
 
 

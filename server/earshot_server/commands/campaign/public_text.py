@@ -113,7 +113,7 @@ def public_text(plan: CampaignPlan) -> PublicText:
         ),
         figures=(
             ("weeks are counted", whole(campaign.weeks)),
-            ("numbers leave a phone in a week", whole(campaign.entries)),
+            ("numbers leave a phone in a week", _numbers(plan)),
             ("phones are expected", whole(campaign.expected.phones)),
         ),
         sections=(
@@ -131,6 +131,11 @@ def public_text(plan: CampaignPlan) -> PublicText:
             "is complete in itself and loads nothing from elsewhere."
         ),
     )
+
+
+def _numbers(plan: CampaignPlan) -> str:
+    entries, more = plan.campaign.entries, len(plan.campaign.labels) ** 2
+    return f"{whole(entries)} or {whole(entries + more)}" if plan.confusion else whole(entries)
 
 
 def _publication(plan: CampaignPlan) -> Publication:
@@ -173,6 +178,16 @@ def _sent(plan: CampaignPlan) -> Section:
             "your phone adds up the numbers that it has computed from what it heard, by kind of "
             "sound and by the names that you gave, and these totals leave it in the same way. No "
             "word can be heard from them."
+        )
+    if plan.confusion_week is not None:
+        labels = len(campaign.labels)
+        paragraphs.append(
+            "In the first week after each map your phone also sends how that map names what you "
+            f"named yourself in the last {_KEPT_DAYS} days: for each of the {labels} kinds of "
+            f"place, how often the map says each of them. That makes {whole(labels**2)} more "
+            "numbers, which are made smaller together if you gave many names, and leave your phone "
+            "in the same way. Their totals show how often the map is wrong, so that counts can be "
+            f"corrected. This message has {byte_size(plan.confusion_week.bytes_up)}."
         )
     return Section("What exactly is sent", tuple(paragraphs))
 
@@ -246,6 +261,14 @@ def _results(plan: CampaignPlan, public: Publication) -> Section:
 
 def _cost(plan: CampaignPlan) -> Section:
     counts = "late and repeated counts"
+    one, week = "one week's result", plan.confusion_week
+    more: list[tuple[str, str]] = []
+    if week is not None:
+        one, first = "an ordinary week's result", "the first week after a map"
+        more = [
+            (f"Right about one contact that you named, from {first}", _cases(week.contact_guesses)),
+            (f"Right about your phone, from {first}", _cases(week.guesses)),
+        ]
     if plan.campaign.budget.continues:
         counts += " and a campaign that follows"
     return Section(
@@ -261,8 +284,9 @@ def _cost(plan: CampaignPlan) -> Section:
             "randomness is nearly twice as large.",
         ),
         (
-            ("Right about one contact, from one week's result", _cases(plan.contact_guesses)),
-            ("Right about your phone, from one week's result", _cases(plan.week_guesses)),
+            (f"Right about one contact, from {one}", _cases(plan.contact_guesses)),
+            (f"Right about your phone, from {one}", _cases(plan.week_guesses)),
+            *more,
             ("Right about your phone, from all results of 366 days", _cases(plan.guesses)),
         ),
     )
@@ -326,6 +350,11 @@ def _exact(plan: CampaignPlan) -> Section:
         ),
         ("Length B of a phone's counts", counted(plan.contacts, "contact")),
         ("Noise multiplier of a week", f"{plan.noise:g}"),
+        *(
+            [("In the first week after a map, over √2", f"{plan.noise / math.sqrt(2):.4g}")]
+            if plan.confusion
+            else []
+        ),
         (
             "Standard deviation of the noise on a number",
             f"{real(plan.reach.entry_deviation)} contacts",
