@@ -51,8 +51,8 @@ def possible(
     phase: PlannedPhase, lengths: Lengths, expenses: tuple[Expense, ...], reserve: int = 0
 ) -> Releases:
     """Return what a phase makes a phone release, with all days on which it may."""
-    last = phase.last + lengths.of(phase.kind)
-    return Releases(phase.kind, phase.opens.date(), last.date(), expenses, reserve)
+    opens, last = phase.opens.date(), lengths.last_day(phase)
+    return Releases(phase.kind, opens, last, expenses, reserve)
 
 
 def punctual(releases: Iterable[Releases]) -> list[Releases]:
