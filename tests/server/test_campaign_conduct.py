@@ -173,6 +173,41 @@ def test_a_month_without_a_server(
     ]
 
 
+@pytest.mark.parametrize(("days", "state"), [(25.4, "running"), (25.6, "failed")])
+def test_a_phase_that_waited_for_its_server_asks_phones_for_nothing_after_its_last_day(
+    own_database: Database, clock: MovedClock, driver: Driver, days: float, state: str
+) -> None:
+    """It may be open until the 25th day: a slot of 7, 14 to open in, and 4 for the phase."""
+    digest = start(own_database, expected=ExpectedContacts(phones=8))
+    enrol(own_database, 8)
+    clock.set(BEGINS + 20 * DAY)
+    driver.turn()
+    registry, phase = Registry(own_database), bytes.fromhex(slots(own_database, digest)[0].phase)
+    for (phone,) in own_database.query("SELECT phone FROM phones"):
+        assert registry.join(phase, phone) is not None
+    clock.set(BEGINS + days * DAY)
+    for _ in range(2):
+        driver.turn()
+    first, second, *_ = slots(own_database, digest)
+    assert (first.state, first.attempts) == (state, 1)
+    assert ("by the last day in the campaign's plan" in first.reason) == (state == "failed")
+    assert second.state == ("due" if state == "running" else "running")
+
+
+def test_a_server_that_has_lost_its_helper_opens_nothing_by_two_operators(
+    own_database: Database, clock: MovedClock, driver: Driver
+) -> None:
+    digest = start(own_database, sum=SumOptions(summation=SummationName.TWO_OPERATORS))
+    driver.turn()  # purges, once an hour
+    clock.set(BEGINS + 22 * DAY)
+    assert driver.turn() == 0
+    assert states(own_database, digest)[:3] == ["missed", "due", "due"]
+    clock.set(BEGINS + 8 * DAY)  # what was missed stays missed
+    assert states(own_database, digest)[:3] == ["missed", "planned", "planned"]
+    ((reason,),) = own_database.query("SELECT reason FROM troubles")
+    assert reason == "NoOperatorKeysError"
+
+
 def test_a_stopped_phase_is_not_repeated(
     own_database: Database, clock: MovedClock, driver: Driver
 ) -> None:

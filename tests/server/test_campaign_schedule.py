@@ -12,9 +12,9 @@ from support.campaigns import campaign, changed
 
 from earshot_client.expiry import KEEP_DAYS
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_server.campaigns.campaign import MOST_WEEKS, RepeatedDiscovery
+from earshot_server.campaigns.campaign import MOST_WEEKS, RepeatedDiscovery, SumOptions
 from earshot_server.campaigns.plan import planned
-from earshot_server.campaigns.schedule import LATEST, Lengths, PhaseKind, midnight, scheduled
+from earshot_server.campaigns.schedule import Lengths, PhaseKind, midnight, scheduled
 
 DAY = timedelta(days=1)
 BELL = Lengths(statistics=4 * DAY, discovery=8 * DAY)
@@ -77,9 +77,12 @@ def test_days_are_counted_once_and_phases_follow_each_other(
             assert start >= one.opens
 
 
-def test_a_phone_still_has_the_contacts_of_the_latest_phase() -> None:
-    longest = timedelta(days=7) + LATEST + planned(campaign(discovery=None)).lengths.statistics
-    assert longest < timedelta(days=KEEP_DAYS)
+@pytest.mark.parametrize("summation", [SummationName.BELL, SummationName.TWO_OPERATORS])
+def test_a_phone_still_has_the_contacts_of_the_latest_phase(summation: SummationName) -> None:
+    plan = planned(campaign(discovery=None, sum=SumOptions(summation=summation)))
+    for phase in plan.phases:
+        assert phase.since is not None
+        assert plan.lengths.last_day(phase) < phase.since + timedelta(days=KEEP_DAYS)
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,13 @@ class ServerProcess:
         grandchildren = [worker for child in children for worker in child.children()]
         return [each for each in grandchildren if "postgres" not in each.name()]
 
+    def drivers(self) -> list[psutil.Process]:
+        """The driver, unless it is about to come back."""
+        # It has no children, as the arbiter of web workers has.
+        assert self.process is not None
+        children = psutil.Process(self.process.pid).children()
+        return [each for each in children if "postgres" not in each.name() and not each.children()]
+
     def kill(self) -> None:
         """SIGKILL to everything at once, as if the machine had lost its power."""
         family = self.processes()

@@ -418,7 +418,7 @@ class Killer:
         self.killed = list[str]()
         self._order = {
             "leader": leader.restart,
-            "driver": lambda: self._kill(self._driver()),
+            "driver": lambda: self._kill(leader.drivers()),
             "workers": lambda: self._kill(leader.workers()),
             "database": lambda: self._kill(self._postgres()),
             "helper": self._restart_helper,
@@ -432,12 +432,6 @@ class Killer:
         self.killed.append(name)
         with suppress(psutil.NoSuchProcess):  # it ends by itself, after another's death
             self._order[name]()
-
-    def _driver(self) -> list[psutil.Process]:
-        """The child of the supervisor that has no children, as the arbiter of web workers has."""
-        assert self._leader.process is not None
-        children = psutil.Process(self._leader.process.pid).children()
-        return [each for each in children if "postgres" not in each.name() and not each.children()]
 
     def _postgres(self) -> list[psutil.Process]:
         try:

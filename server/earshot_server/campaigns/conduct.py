@@ -7,8 +7,8 @@ may take turns, and be killed in the middle of one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 
 import msgspec
@@ -20,10 +20,11 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import LARGEST_CROWD, Parameters, hierarchy_of
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
+from earshot_protocol.two_operators.summation import NoOperatorKeysError
 from earshot_server.campaigns.agenda import Agenda, Attempt, PlanPlace, agenda, is_late, is_lost
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.plan import CampaignPlan
-from earshot_server.campaigns.schedule import GATHERING, STEP, PhaseKind, PlannedPhase
+from earshot_server.campaigns.schedule import GATHERING, STEP, PhaseKind, PlannedPhase, midnight
 from earshot_server.campaigns.slots import (
     Slot,
     SlotState,
@@ -39,6 +40,7 @@ from earshot_server.store.database import Database
 from earshot_server.store.registry import Registry
 
 _LONGEST_NAME = 64
+_RAN_OUT = "phones could not send everything by the last day in the campaign's plan"
 _LOST = "may have been counted after the backup from which the server was restored"
 
 
@@ -97,10 +99,28 @@ class StartedCampaign:
         return week_parameters(self.campaign, plan.contacts, plan.noise, seconds, confusion)
 
     @cached_property
-    def releasing(self) -> frozenset[str]:
-        """Names of the steps from which on a phone may have paid for a phase."""
-        kinds: list[Parameters] = [self.week, *([self.discovery] if self.discovery else [])]
-        return frozenset(step.name for each in kinds for step in each.plan().steps if step.releases)
+    def releasing(self) -> Mapping[PhaseKind, frozenset[str]]:
+        """Names of the steps in which a phone pays, for each kind of phase."""
+        kinds: dict[PhaseKind, Parameters] = {PhaseKind.STATISTICS: self.week}
+        if self.discovery is not None:
+            kinds[PhaseKind.DISCOVERY] = self.discovery
+        return {
+            kind: frozenset(step.name for step in each.plan().steps if step.releases)
+            for kind, each in kinds.items()
+        }
+
+    def has_run_out(self, phase: PlannedPhase, steps: Collection[str], now: datetime) -> bool:
+        """Return whether phones could send something for a phase only after its last day.
+
+        That would cost more in 366 days than planned, and contacts of the week may be deleted.
+
+        Args:
+            phase: A phase that is under way.
+            steps: Names of its steps that have opened.
+            now: The present moment.
+        """
+        ends = midnight(self.plan.lengths.last_day(phase)) + timedelta(days=1)
+        return now > ends - STEP and not self.releasing[phase.kind].issubset(steps)
 
     def shares_phones(self, cohorts: Sequence[str]) -> bool:
         """Return whether a campaign of these cohorts may ask the same phones."""
@@ -157,7 +177,7 @@ class _Progress:
             opened=_moment(row.opened),
             stopped=row.reason == STOPPED_REASON,
             # The copy does not know what phones did after it was made.
-            spent=restored or not self.started.releasing.isdisjoint(row.steps),
+            spent=restored or not self.started.releasing[PhaseKind(row.kind)].isdisjoint(row.steps),
         )
 
     @property
@@ -201,10 +221,12 @@ class CampaignConductor:
 
     Args:
         database: Migrated database.
+        leads: Whether this process leads sums by two operators.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, leads: bool = False) -> None:
         self._database = database
+        self._leads = leads
         self._rows = CampaignRows(database)
         self._registry = Registry(database)
         self._known: dict[bytes, StartedCampaign] = {}
@@ -265,7 +287,7 @@ class CampaignConductor:
             if phase.since is not None
             and phase.until is not None
             and any(
-                not each.reason or not started.releasing.isdisjoint(each.steps)
+                not each.reason or not started.releasing[phase.kind].isdisjoint(each.steps)
                 for each in attempts.get(PlanPlace.of(phase), ())
             )
         ]
@@ -307,6 +329,8 @@ class CampaignConductor:
     def turn(self, digest: bytes) -> PlannedPhase | None:
         """Note what a campaign missed, and open its next phase if one is due.
 
+        A phase under way that has waited for too long, for the helper or for this server, ends.
+
         Nothing opens while another campaign that may ask the same phones has a phase under way, or
         one that has been due for longer.
 
@@ -315,25 +339,45 @@ class CampaignConductor:
 
         Returns:
             The phase that opened; None if none did.
+
+        Raises:
+            NoOperatorKeysError: A phase by two operators is due, and this process has no helper.
         """
         with self._rows.deciding():
-            now, running = self._now(), CampaignState.RUNNING
-            started = self.one(digest)
+            now, started = self._now(), self.one(digest)
             progress = _Progress(started, self._rows, now)
             for phase in progress.agenda.missed:
                 self._rows.miss(digest, phase.kind, phase.number)
+            for phase, state in zip(started.plan.phases, progress.agenda.states, strict=True):
+                if state is SlotState.RUNNING:
+                    last = progress.attempts[PlanPlace.of(phase)][-1]
+                    if started.has_run_out(phase, last.steps, now):
+                        self._registry.stop(last.phase, _RAN_OUT)
             due = progress.agenda.next
-            if due is None or started.row.state is not running:
+            running = started.row.state is CampaignState.RUNNING
+            if due is None or not running or self._gives_way(started, due):
                 return None
-            for other in self.all():
-                if other is started or not other.shares_phones(started.campaign.cohorts):
-                    continue
-                theirs = self.agenda(other)
-                older = theirs.next is not None and theirs.next.opens < due.opens
-                if SlotState.RUNNING in theirs.states or (older and other.row.state is running):
-                    return None
-            self._open(due, progress, now)
+            unled = started.campaign.sum.summation.by_operators and not self._leads
+            if not unled:
+                self._open(due, progress, now)
+        if unled:
+            raise NoOperatorKeysError(
+                "a campaign of two operators opens nothing, as this server has no helper: start it "
+                "with --helper and --helper-key"
+            )
         return due
+
+    def _gives_way(self, started: StartedCampaign, due: PlannedPhase) -> bool:
+        """Return whether the same phones may be asked by another campaign before."""
+        for other in self.all():
+            if other is started or not other.shares_phones(started.campaign.cohorts):
+                continue
+            theirs = self.agenda(other)
+            older = theirs.next is not None and theirs.next.opens < due.opens
+            runs = other.row.state is CampaignState.RUNNING
+            if SlotState.RUNNING in theirs.states or (older and runs):
+                return True
+        return False
 
     def _open(self, phase: PlannedPhase, progress: _Progress, now: datetime) -> None:
         started, attempt = progress.started, progress.agenda.attempt

@@ -50,6 +50,10 @@ class Lengths(msgspec.Struct, frozen=True, kw_only=True):
             return self.discovery
         return self.statistics
 
+    def last_day(self, phase: PlannedPhase) -> date:
+        """Return the last day on which phones may send something for a phase, in UTC."""
+        return (phase.last + self.of(phase.kind)).date()
+
 
 def length(plan: Plan) -> timedelta:
     """Return the longest time from a phase's opening to its end, if a helper answers at once."""

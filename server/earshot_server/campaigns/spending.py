@@ -53,9 +53,8 @@ def possible(
     phase: PlannedPhase, lengths: Lengths, expenses: tuple[Expense, ...], reserve: int = 0
 ) -> Releases:
     """Return what a phase makes a phone release, with all days on which it may."""
-    last = phase.last + lengths.of(phase.kind)
-    opens = phase.opens.date()
-    return Releases(phase.kind, opens, last.date(), expenses, reserve, phase.confusion)
+    opens, last = phase.opens.date(), lengths.last_day(phase)
+    return Releases(phase.kind, opens, last, expenses, reserve, phase.confusion)
 
 
 def punctual(releases: Iterable[Releases]) -> list[Releases]:

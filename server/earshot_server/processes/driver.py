@@ -79,7 +79,7 @@ class Driver:
         self._store = PostgresPhaseStore(database, self._owner)
         self._registry = Registry(database)
         self._driving = Driving(database)
-        self._campaigns = CampaignConductor(database)
+        self._campaigns = CampaignConductor(database, leads=errands is not None)
         self._coordinators: dict[bytes, Coordinator] = {}
         self._purged = -PURGE_EVERY
         self._told = -_TOLD_EVERY
