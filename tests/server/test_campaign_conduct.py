@@ -307,10 +307,11 @@ def test_a_campaign_in_trouble_stops_nothing_else(
     gathering = os.urandom(16)
     parameters = CampaignConductor(own_database).one(healthy).week
     Registry(own_database).gather(gathering, parameters, 100, own_database.now() - 1)
-    assert driver.turn() == 1
+    assert driver.turn() == 2
+    assert states(own_database, healthy)[0] == "running"
     record = Archive(own_database).phase(gathering)
     assert record is not None
     assert record.status == "failed"
     assert own_database.query("SELECT reason FROM troubles WHERE phase = %s", (bytes(16),)) == [
-        ("ValidationError",)
+        ("DamagedCampaignError",)
     ]

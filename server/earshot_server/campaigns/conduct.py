@@ -14,6 +14,7 @@ from functools import cached_property
 import msgspec
 
 from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.errors import RemoteError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.named_centroids import NamedCentroids
@@ -42,19 +43,45 @@ _LONGEST_NAME = 64
 _LOST = "may have been counted after the backup from which the server was restored"
 
 
+class DamagedCampaignError(RemoteError):
+    """A campaign's row cannot be read.
+
+    Args:
+        row: The row.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, row: CampaignRow, reason: str) -> None:
+        super().__init__(
+            f"the campaign {row.campaign.hex()}, started on {_moment(row.started):%Y-%m-%d} by "
+            f"{row.operator}, is damaged in the database ({reason}), and opens no phase; "
+            "`earshot phase stop` ends its phase under way, and only a backup brings it back"
+        )
+
+
 class StartedCampaign:
     """A campaign as its server keeps it.
 
-    Attributes:
+    Args:
         row: Its row.
+
+    Attributes:
         plan: Its plan, as it was at the start.
         discovery: Parameters of its discoveries; None without any.
+
+    Raises:
+        DamagedCampaignError: The row cannot be read.
     """
 
     def __init__(self, row: CampaignRow) -> None:
         self.row = row
-        self.plan = msgspec.msgpack.decode(row.plan, type=CampaignPlan)
-        self.discovery = msgspec.msgpack.decode(row.discovery, type=DiscoveryParameters | None)
+        try:
+            self.plan = msgspec.msgpack.decode(row.plan, type=CampaignPlan)
+            self.discovery = msgspec.msgpack.decode(row.discovery, type=DiscoveryParameters | None)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise DamagedCampaignError(row, str(error)) from error
+        if self.plan.digest != row.campaign.hex():
+            raise DamagedCampaignError(row, "its plan is that of another campaign")
 
     @property
     def campaign(self) -> Campaign:
@@ -182,21 +209,27 @@ class CampaignConductor:
         self._known: dict[bytes, StartedCampaign] = {}
 
     def all(self) -> tuple[StartedCampaign, ...]:
-        """Return all campaigns, newest first."""
-        return tuple(map(self._started, self._rows.all()))
+        """Return all campaigns that can be read, newest first."""
+        found = map(self._readable, self._rows.all())
+        return tuple(each for each in found if each is not None)
+
+    def damaged(self) -> tuple[CampaignRow, ...]:
+        """Return the rows that cannot be read, newest first."""
+        return tuple(row for row in self._rows.all() if self._readable(row) is None)
 
     def one(self, digest: bytes) -> StartedCampaign:
         """Return a campaign.
 
         Raises:
             UnknownCampaignError: There is none of this digest.
+            DamagedCampaignError: It cannot be read.
         """
         return self._started(self._rows.one(digest))
 
     def of(self, phase: bytes) -> StartedCampaign | None:
-        """Return the campaign of a phase; None if it is of none."""
+        """Return the campaign of a phase; None if it is of none that can be read."""
         digest = self._rows.of(phase)
-        return None if digest is None else self.one(digest)
+        return None if digest is None else self._readable(self._rows.one(digest))
 
     def phases(self, started: StartedCampaign) -> tuple[bytes, ...]:
         """Return the identifiers of all attempts at a campaign's phases."""
@@ -213,6 +246,12 @@ class CampaignConductor:
             known = self._known[row.campaign] = StartedCampaign(row)
         return known
 
+    def _readable(self, row: CampaignRow) -> StartedCampaign | None:
+        try:
+            return self._started(row)
+        except DamagedCampaignError:
+            return None
+
     def _now(self) -> datetime:
         return _moment(self._database.now())
 
@@ -220,10 +259,10 @@ class CampaignConductor:
         """Return the agenda of a campaign."""
         return _Progress(started, self._rows, self._now()).agenda
 
-    def has_opened(self, started: StartedCampaign) -> bool:
+    def has_opened(self, row: CampaignRow) -> bool:
         """Return whether a phase of a campaign has ever opened, or may yet."""
-        running = started.row.state is not CampaignState.STOPPED
-        return running or bool(self._rows.attempts(started.row.campaign))
+        running = row.state is not CampaignState.STOPPED
+        return running or bool(self._rows.attempts(row.campaign))
 
     def counted(self, started: StartedCampaign) -> tuple[date, date] | None:
         """Return the first day that a campaign counts or counted, and the day after the last one.
@@ -284,6 +323,9 @@ class CampaignConductor:
 
         Args:
             digest: Digest of the campaign's plan.
+
+        Raises:
+            DamagedCampaignError: The campaign cannot be read; the others go on.
 
         Returns:
             The phase that opened; None if none did.

@@ -58,7 +58,7 @@ def add(
                     "headline": campaigns.headline(computed(started, slots), status),
                 }
             )
-        return render("campaigns.html", campaigns=shown)
+        return render("campaigns.html", campaigns=shown, damaged=conductor.damaged())
 
     @pages.get("/campaigns/<digest>", endpoint="campaign")
     def show(digest: str) -> str | tuple[str, int]:
