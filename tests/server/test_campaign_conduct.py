@@ -6,18 +6,20 @@ import os
 import threading
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 import msgspec
 import pytest
 from support.campaigns import campaign
+from support.dashboard_server import application
 from support.endings import discovered
 from support.moved_clock import MovedClock
+from support.slots import counts
 
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.wire import encode
+from earshot_protocol.wire import Ending, encode
 from earshot_server.campaigns.campaign import ExpectedContacts, RepeatedDiscovery, SumOptions
 from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.campaigns.plan import Planning, planned
@@ -220,7 +222,10 @@ MAPPED = {
 
 def mapped(database: Database, phase: bytes, names: tuple[str, ...]) -> None:
     """Let a discovery be published that found two places, with these names."""
-    ending = discovered(phase=phase, label_names=names)
+    publish(database, phase, discovered(phase=phase, label_names=names))
+
+
+def publish(database: Database, phase: bytes, ending: Ending) -> None:
     database.query(
         "INSERT INTO phases (phase, number, step, deadline, expected, common, sum, over, wait,"
         " finished) VALUES (%s, 9, 'published', 0, 0, %s, '', true, 0, seconds_now())",
@@ -275,6 +280,43 @@ def test_a_map_without_a_name_of_the_campaign_names_nothing(
     assert isinstance(gathering.parameters, StatisticsParameters)
     assert gathering.parameters.places is None
     assert slots(own_database, digest)[0].map == ""
+
+
+@pytest.mark.parametrize("path", ["", "/{digest}", "/{digest}/series.csv"])
+def test_a_page_of_a_year_asks_the_database_as_often_as_one_of_two_weeks(
+    own_database: Database, clock: MovedClock, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    asked: list[str] = []
+    query = Database.query
+
+    def counting(database: Database, statement: LiteralString, *rest: Any) -> Any:
+        asked.append(statement)
+        return query(database, statement, *rest)
+
+    client = application(Archive(own_database), CampaignConductor(own_database)).test_client()
+    numbers = []
+    for weeks in (2, 52):
+        given = os.urandom(16)
+        mapped(own_database, given, ("bar", "office", "street"))
+        digest = start(own_database, name=f"{weeks} weeks", weeks=weeks)
+        known = CampaignConductor(own_database).one(digest)
+        for phase in known.plan.phases:
+            identifier = os.urandom(16)
+            parameters = known.parameters(phase, None, 200)
+            Registry(own_database).gather(identifier, parameters, 100, 0.0)
+            rows = CampaignRows(own_database)
+            rows.open(digest, phase.kind, phase.number, 1, identifier, 200, given)
+            publish(own_database, identifier, counts((300, 150), (300, 150), 100))
+        asked.clear()
+        monkeypatch.setattr(Database, "query", counting)
+        page = client.get("/campaigns" + path.format(digest=digest.hex()))
+        monkeypatch.undo()
+        numbers.append(len(asked))
+        assert page.status_code == 200
+        assert page.text.count(f"{weeks} of {weeks} weeks counted") == (path == "/{digest}")
+        own_database.query("DELETE FROM campaign_phases")
+        own_database.query("DELETE FROM campaigns")
+    assert numbers[0] == numbers[1]
 
 
 def test_many_drivers_open_one_phase(own_database: Database, clock: MovedClock) -> None:

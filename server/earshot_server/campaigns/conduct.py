@@ -7,7 +7,7 @@ may take turns, and be killed in the middle of one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
 
@@ -21,6 +21,7 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import LARGEST_CROWD, Parameters, hierarchy_of
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
+from earshot_protocol.wire import Ending
 from earshot_server.campaigns.agenda import Agenda, Attempt, PlanPlace, agenda, is_late, is_lost
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.plan import CampaignPlan
@@ -231,10 +232,6 @@ class CampaignConductor:
         digest = self._rows.of(phase)
         return None if digest is None else self._readable(self._rows.one(digest))
 
-    def phases(self, started: StartedCampaign) -> tuple[bytes, ...]:
-        """Return the identifiers of all attempts at a campaign's phases."""
-        return tuple(each.phase for each in self._rows.attempts(started.row.campaign))
-
     def active(self) -> tuple[bytes, ...]:
         """Return the digests of campaigns that are not stopped, oldest first."""
         rows = reversed(self._rows.all())
@@ -286,33 +283,14 @@ class CampaignConductor:
         """Return what became of a campaign's phases, in the order of the plan."""
         progress = _Progress(started, self._rows, self._now())
         stopped = started.row.state is CampaignState.STOPPED
+        last = [attempts[-1] for attempts in progress.attempts.values()]
+        published = self._rows.published(
+            {each.phase for each in last} | {each.map for each in last if each.map is not None}
+        )
         pairs = zip(started.plan.phases, progress.agenda.states, strict=True)
         return tuple(
-            self._slot(phase, _stopped(state) if stopped else state, progress)
+            _slot(phase, _stopped(state) if stopped else state, progress, published)
             for phase, state in pairs
-        )
-
-    def _slot(self, phase: PlannedPhase, state: SlotState, progress: _Progress) -> Slot:
-        attempts = progress.attempts.get(PlanPlace.of(phase))
-        if not attempts:
-            lost = state is SlotState.MISSED and is_lost(phase, progress.restored)
-            return Slot(planned=phase, state=state, reason=_LOST if lost else "")
-        last = attempts[-1]
-        found = self._rows.published(last.phase) if last.published else None
-        mapped = None if last.map is None else self._rows.published(last.map)
-        return Slot(
-            planned=phase,
-            state=state,
-            late=is_late(phase, _moment(last.opened)),
-            attempts=len(attempts),
-            phase=last.phase.hex(),
-            reason=last.reason,
-            opened=_moment(last.opened),
-            ended=None if last.ended is None else _moment(last.ended),
-            enrolled=last.enrolled,
-            map="" if last.map is None else last.map.hex(),
-            mapped=None if mapped is None else _moment(mapped[1]),
-            result=found[0] if found and isinstance(found[0], Statistics) else None,
         )
 
     def turn(self, digest: bytes) -> PlannedPhase | None:
@@ -382,10 +360,39 @@ class CampaignConductor:
 
     def places(self, phase: bytes, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
         """Return the places of a discovery; None if it published none that the labels name."""
-        found = self._rows.published(phase)
+        found = self._rows.published([phase]).get(phase)
         if found is None or not isinstance(found[0], NamedCentroids):
             return None
         return agreed(found[0], None, hierarchy)
+
+
+def _slot(
+    phase: PlannedPhase,
+    state: SlotState,
+    progress: _Progress,
+    published: Mapping[bytes, tuple[Ending, float]],
+) -> Slot:
+    attempts = progress.attempts.get(PlanPlace.of(phase))
+    if not attempts:
+        lost = state is SlotState.MISSED and is_lost(phase, progress.restored)
+        return Slot(planned=phase, state=state, reason=_LOST if lost else "")
+    last = attempts[-1]
+    found = published.get(last.phase)
+    mapped = None if last.map is None else published.get(last.map)
+    return Slot(
+        planned=phase,
+        state=state,
+        late=is_late(phase, _moment(last.opened)),
+        attempts=len(attempts),
+        phase=last.phase.hex(),
+        reason=last.reason,
+        opened=_moment(last.opened),
+        ended=None if last.ended is None else _moment(last.ended),
+        enrolled=last.enrolled,
+        map="" if last.map is None else last.map.hex(),
+        mapped=None if mapped is None else _moment(mapped[1]),
+        result=found[0] if found and isinstance(found[0], Statistics) else None,
+    )
 
 
 def _state(row: AttemptRow) -> SlotState:
