@@ -169,9 +169,9 @@ class OperatorClient:
         """Start a campaign."""
         return self._call(CAMPAIGNS, CampaignView, start)
 
-    def campaigns(self) -> tuple[CampaignView, ...]:
+    def campaigns(self) -> CampaignViews:
         """Return all campaigns, newest first."""
-        return self._call(CAMPAIGNS, CampaignViews).campaigns
+        return self._call(CAMPAIGNS, CampaignViews)
 
     def find_campaign(self, written: str) -> str:
         """Return the digest of the only campaign of a name, or whose digest begins so.
@@ -179,14 +179,16 @@ class OperatorClient:
         Raises:
             ServerError: There is no such campaign, or several; the message lists them.
         """
-        known = self.campaigns()
+        listed = self.campaigns()
+        known = {each.campaign: each.name for each in listed.campaigns}
+        known |= {each.campaign: "damaged" for each in listed.damaged}
         begins = written.strip().rstrip("….").lower()
-        found = [each for each in known if each.name == written] or [
-            each for each in known if _DIGEST.fullmatch(begins) and each.campaign.startswith(begins)
+        found = [each.campaign for each in listed.campaigns if each.name == written] or [
+            each for each in known if _DIGEST.fullmatch(begins) and each.startswith(begins)
         ]
         if len(found) == 1:
-            return found[0].campaign
-        named = ", ".join(f"{each.campaign[:12]} ({each.name})" for each in found or known)
+            return found[0]
+        named = ", ".join(f"{each[:12]} ({known[each]})" for each in found or known)
         if found:
             raise ServerError(f"{len(found)} campaigns are called so, give a digest: {named}")
         there = f"there are {named}" if named else "none was started here"

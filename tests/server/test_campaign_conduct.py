@@ -7,14 +7,16 @@ import os
 import threading
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, LiteralString
 
 import msgspec
 import pytest
 from support.campaigns import campaign, publish
+from support.dashboard_server import application
 from support.endings import discovered
 from support.moved_clock import MovedClock
 from support.published_statistics import published as counted
+from support.slots import counts
 
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
@@ -372,6 +374,43 @@ def test_a_map_without_a_name_of_the_campaign_names_nothing(
     assert slots(own_database, digest)[0].map == ""
 
 
+@pytest.mark.parametrize("path", ["", "/{digest}", "/{digest}/series.csv"])
+def test_a_page_of_a_year_asks_the_database_as_often_as_one_of_two_weeks(
+    own_database: Database, clock: MovedClock, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    asked: list[str] = []
+    query = Database.query
+
+    def counting(database: Database, statement: LiteralString, *rest: Any) -> Any:
+        asked.append(statement)
+        return query(database, statement, *rest)
+
+    client = application(Archive(own_database), CampaignConductor(own_database)).test_client()
+    numbers = []
+    for weeks in (2, 52):
+        given = os.urandom(16)
+        mapped(own_database, given, ("bar", "office", "street"))
+        digest = start(own_database, name=f"{weeks} weeks", weeks=weeks)
+        known = CampaignConductor(own_database).one(digest)
+        for phase in known.plan.phases:
+            identifier = os.urandom(16)
+            parameters = known.parameters(phase, None, 200)
+            Registry(own_database).gather(identifier, parameters, 100, 0.0)
+            rows = CampaignRows(own_database)
+            rows.open(digest, phase.kind, phase.number, 1, identifier, 200, given)
+            publish(own_database, counts((300, 150), (300, 150), 100, phase=identifier))
+        asked.clear()
+        monkeypatch.setattr(Database, "query", counting)
+        page = client.get("/campaigns" + path.format(digest=digest.hex()))
+        monkeypatch.undo()
+        numbers.append(len(asked))
+        assert page.status_code == 200
+        assert page.text.count(f"{weeks} of {weeks} weeks counted") == (path == "/{digest}")
+        own_database.query("DELETE FROM campaign_phases")
+        own_database.query("DELETE FROM campaigns")
+    assert numbers[0] == numbers[1]
+
+
 def test_many_drivers_open_one_phase(own_database: Database, clock: MovedClock) -> None:
     digest = start(own_database)
     clock.set(BEGINS + 15 * DAY)
@@ -402,10 +441,11 @@ def test_a_campaign_in_trouble_stops_nothing_else(
     gathering = os.urandom(16)
     parameters = CampaignConductor(own_database).one(healthy).week
     Registry(own_database).gather(gathering, parameters, 100, own_database.now() - 1)
-    assert driver.turn() == 1
+    assert driver.turn() == 2
+    assert states(own_database, healthy)[0] == "running"
     record = Archive(own_database).phase(gathering)
     assert record is not None
     assert record.status == "failed"
     assert own_database.query("SELECT reason FROM troubles WHERE phase = %s", (bytes(16),)) == [
-        ("ValidationError",)
+        ("DamagedCampaignError",)
     ]

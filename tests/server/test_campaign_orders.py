@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from support.api_caller import Server, body_of, problem_of
 from support.campaigns import campaign
+from support.desk import OperatorsBrowser
 from support.moved_clock import MovedClock
 
 from earshot_protocol.api import AUDIT, CAMPAIGNS, OPERATORS
@@ -223,6 +224,47 @@ def test_days_whose_gathering_was_stopped_may_be_counted_by_another(
     assert Driver(own_database, Optics(), 1e9).turn() == 1
     body_of(desk.order(f"{CAMPAIGNS}/{first.campaign}/stop"), CampaignView)
     assert started(desk, short(name="Again"), anyway=True).status == "running"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE campaigns SET plan = 'no plan' WHERE campaign = %s",
+        "UPDATE campaigns SET discovery = '' WHERE campaign = %s",
+        "UPDATE campaigns c SET plan = o.plan FROM campaigns o"
+        " WHERE c.campaign = %s AND o.campaign <> c.campaign",
+    ],
+)
+def test_a_damaged_campaign_is_named_and_the_others_go_on(
+    desk: Server, own_database: Database, clock: MovedClock, damage: str
+) -> None:
+    other = started(desk, short(name="Other", begins=date(2027, 3, 1)))
+    view = started(desk, short(), anyway=True)
+    own_database.query(damage, (bytes.fromhex(view.campaign),))
+    listed = body_of(desk.read(CAMPAIGNS), CampaignViews)
+    assert listed.campaigns == (other,)
+    assert [(each.campaign, each.operator) for each in listed.damaged] == [
+        (view.campaign, view.operator)
+    ]
+    one = f"{CAMPAIGNS}/{view.campaign}"
+    for response in (desk.read(one), desk.order(f"{one}/stop")):
+        said = problem_of(response, 409, "damaged-campaign").detail
+        assert view.campaign in said
+        assert "is damaged in the database" in said
+    assert "it runs" in refused(desk, short(), anyway=True)
+    told = f"campaign {view.campaign[:12]} is damaged in the database: it may have counted"
+    assert told in refused(desk, short(name="Third", begins=date(2029, 1, 1)))
+    clock.set(datetime(2027, 3, 8, tzinfo=UTC))
+    assert Driver(own_database, Optics(), 1e9).turn() == 1
+    export = body_of(desk.read(f"{CAMPAIGNS}/{other.campaign}"), CampaignExport)
+    assert export.slots[0].state == "running"
+    browser = OperatorsBrowser(desk)
+    browser.sign_in()
+    page = browser.get(f"/campaigns/{view.campaign}")
+    assert page.status_code == 409
+    assert "<h1>This campaign is damaged</h1>" in page.text
+    own_database.query("UPDATE campaigns SET state = 'stopped'")
+    assert told not in refused(desk, short(name="Third", cohorts=("west",)))
 
 
 def test_a_restore_pauses_a_campaign_until_it_is_resumed(

@@ -106,6 +106,18 @@ def test_one_page_holds_a_year_of_weeks() -> None:
     assert page.text.count("Opened late") == 1
 
 
+def test_a_damaged_campaign_is_named_beside_the_others() -> None:
+    of = started(PLAN)
+    damaged = of.row._replace(campaign=bytes.fromhex("ab" * 32), plan=b"", operator="<i>eve")
+    campaigns = HandMadeCampaigns((of, year(QUIET)), damaged=(damaged,))
+    client = application(made.HandMadeArchive(()), campaigns, NOW).test_client()
+    page = client.get("/campaigns")
+    assert "<h1>2 campaigns</h1>" in page.text
+    assert "Started on 23 Dec 2026 by <i>eve. It cannot be read from the database" in words(page)
+    assert f'href="/campaigns/{PLAN.digest}"' in page.text
+    assert f'href="/campaigns/{"ab" * 32}"' in page.text
+
+
 def test_what_operators_and_files_write_is_text() -> None:
     markup = ("<script>alert(1)</script>", "a" * 64)
     name = "<b>north</b>"

@@ -206,7 +206,7 @@ def test_invitations_are_listed_revoked_and_refused_by_name(desk: Desk, tmp_path
     assert "this invitation was revoked" in desk.types(*phone, status=2)
 
 
-def test_a_campaign_is_run_by_commands(desk: Desk, tmp_path: Path) -> None:
+def test_a_campaign_is_run_by_commands(desk: Desk, database: Database, tmp_path: Path) -> None:
     today = datetime.now(UTC).date()
     file = tmp_path / "north.toml"
     file.write_text(
@@ -240,3 +240,9 @@ def test_a_campaign_is_run_by_commands(desk: Desk, tmp_path: Path) -> None:
     assert files == [str(out / each) for each in ("series.csv", "series.json", "datapackage.json")]
     assert "the campaign was stopped" in (out / "series.csv").read_text()
     assert "--overwrite" in desk.types("campaign", "export", "North", "--out", str(out), status=2)
+    damage = "UPDATE campaigns SET plan = 'no plan' WHERE campaign = %s"
+    database.query(damage, (bytes.fromhex(digest),))
+    assert desk.types("campaign", "list").startswith(f"{digest[:12]}  damaged  cannot be read")
+    why = desk.types("campaign", "show", digest[:6], status=2)
+    assert f"the campaign {digest}, started on {today}" in why
+    assert f"there are {digest[:12]} (damaged)" in desk.types("campaign", "show", "North", status=2)

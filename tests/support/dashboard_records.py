@@ -109,6 +109,10 @@ class HandMadeArchive:
     def phase(self, phase: bytes) -> PhaseRecord | None:
         return next((record for record in self.records if record.phase == phase), None)
 
+    def phases_of(self, campaign: bytes) -> tuple[PhaseRecord, ...]:
+        """All of them, as if they were one campaign's."""
+        return tuple(self.records)
+
     def counts(self) -> Counts:
         return Counts(self.enrolled, 48_300_000)
 

@@ -35,13 +35,22 @@ class HandMadeCampaigns:
 
     Args:
         known: Each campaign with what became of its phases, newest first.
+        damaged: Rows that cannot be read.
     """
 
-    def __init__(self, *known: tuple[StartedCampaign, Sequence[Slot]]) -> None:
+    def __init__(
+        self,
+        *known: tuple[StartedCampaign, Sequence[Slot]],
+        damaged: tuple[CampaignRow, ...] = (),
+    ) -> None:
         self.known = known
+        self._damaged = damaged
 
     def all(self) -> tuple[StartedCampaign, ...]:
         return tuple(each for each, _ in self.known)
+
+    def damaged(self) -> tuple[CampaignRow, ...]:
+        return self._damaged
 
     def one(self, digest: bytes) -> StartedCampaign:
         for each, _ in self.known:

@@ -22,6 +22,7 @@ from earshot_server.api.views import (
     CampaignExport,
     CampaignView,
     CampaignViews,
+    DamagedCampaign,
     NewOperator,
     OperatorToken,
     PhaseView,
@@ -265,13 +266,15 @@ class Orders:
     def campaigns(self) -> CampaignViews:
         """Return all campaigns."""
         found = tuple(self._campaign(each).campaign for each in self._conductor.all())
-        return CampaignViews(campaigns=found)
+        damaged = tuple(map(DamagedCampaign.of, self._conductor.damaged()))
+        return CampaignViews(campaigns=found, damaged=damaged)
 
     def campaign(self, digest: bytes) -> CampaignExport:
         """Return a campaign and what became of its phases.
 
         Raises:
             UnknownCampaignError: There is none of this digest.
+            DamagedCampaignError: It cannot be read.
         """
         return self._campaign(self._conductor.one(digest))
 
@@ -289,6 +292,7 @@ class Orders:
 
         Raises:
             UnknownCampaignError: There is none of this digest.
+            DamagedCampaignError: It cannot be read.
         """
         with self._campaigns.deciding():
             started = self._conductor.one(digest)
@@ -311,6 +315,7 @@ class Orders:
 
         Raises:
             UnknownCampaignError: There is none of this digest.
+            DamagedCampaignError: It cannot be read.
             UnexpectedMessageError: It is not paused.
         """
         with self._campaigns.deciding():

@@ -38,6 +38,7 @@ from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.attestation import InvitationError
+from earshot_server.campaigns.conduct import DamagedCampaignError
 from earshot_server.dashboard.languages import LazyText, noted
 from earshot_server.dashboard.rendering import render, secure
 from earshot_server.store.campaigns import UnknownCampaignError
@@ -210,6 +211,7 @@ KINDS: dict[type[Exception], ProblemKind] = {
     InvitationOverError: ProblemKind(
         "invitation-over", noted("The invitation admits no phone already"), 409
     ),
+    DamagedCampaignError: ProblemKind("damaged-campaign", noted("This campaign is damaged"), 409),
     UnexpectedMessageError: ProblemKind(
         "unexpected", noted("The message does not fit the present step"), 409
     ),

@@ -31,6 +31,7 @@ from earshot_server.records import (
     StepRecord,
     Trouble,
 )
+from earshot_server.store.campaigns import CampaignRow
 from earshot_server.store.operators import Role
 
 
@@ -262,10 +263,28 @@ class CampaignView(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class DamagedCampaign(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign that cannot be read from the database; it opens no phase."""
+
+    campaign: str
+    """Digest of its plan, 64 hexadecimal digits."""
+    started: float
+    """Time at which it was started, in seconds since 1970."""
+    operator: str
+    """Who started it."""
+
+    @classmethod
+    def of(cls, row: CampaignRow) -> Self:
+        """Return the view of a campaign whose row cannot be read."""
+        return cls(campaign=row.campaign.hex(), started=row.started, operator=row.operator)
+
+
 class CampaignViews(msgspec.Struct, frozen=True, kw_only=True):
     """All campaigns, newest first."""
 
     campaigns: tuple[CampaignView, ...]
+    damaged: tuple[DamagedCampaign, ...]
+    """Those that cannot be read from the database."""
 
 
 class CampaignExport(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from earshot_server.campaigns.conduct import CampaignConductor, StartedCampaign
 from earshot_server.campaigns.plan import CampaignPlan, Planning, planned
 from earshot_server.phases.options import of_encoder
 from earshot_server.records import CampaignState
+from earshot_server.store.campaigns import CampaignRow
 
 _SHOWN = 12
 """Digits of a digest that are shown."""
@@ -74,8 +75,8 @@ class CampaignAdmission:
             plan, making = planned(campaign), Planning(campaign)
         except InvalidInputError as error:
             raise InvalidParametersError(str(error)) from error
-        others = self._conductor.all()
-        _check_new(plan.digest, others)
+        others, damaged = self._conductor.all(), self._conductor.damaged()
+        _check_new(plan.digest, [*(each.row for each in others), *damaged])
         if campaign.sum.summation.by_operators and not self._helper:
             raise InvalidParametersError(
                 f"sum.summation={campaign.sum.summation}: this server has no helper; start it with "
@@ -94,7 +95,8 @@ class CampaignAdmission:
                 self._check_counted(campaign, other)
                 if follows is not other:
                     self._check_overlap(campaign, other)
-        return Admissible(plan, _discovery(making), follows, self._objections(plan, others, chain))
+        objections = (*self._objections(plan, others, chain), *self._unreadable(damaged))
+        return Admissible(plan, _discovery(making), follows, objections)
 
     def _check_map(self, campaign: Campaign) -> None:
         if not campaign.map:
@@ -164,7 +166,7 @@ class CampaignAdmission:
             and other.shares_phones(campaign.cohorts)
             and other.days[1] + YEAR > campaign.begins
             and campaign.ends + YEAR > other.days[0]
-            and self._conductor.has_opened(other)
+            and self._conductor.has_opened(other.row)
         ]
         return (
             *(refusal.reason for refusal in plan.refusals),
@@ -182,6 +184,14 @@ class CampaignAdmission:
             ),
         )
 
+    def _unreadable(self, damaged: Sequence[CampaignRow]) -> tuple[str, ...]:
+        return tuple(
+            f"the campaign {row.campaign.hex()[:_SHOWN]} is damaged in the database: it may have "
+            "counted the same days, and its cost is not in this plan's ε"
+            for row in damaged
+            if self._conductor.has_opened(row)
+        )
+
 
 def _check_values(campaign: Campaign) -> None:
     """Refuse values that no campaign can have, in it and in those before it."""
@@ -196,18 +206,18 @@ def _check_values(campaign: Campaign) -> None:
         )
 
 
-def _check_new(digest: str, others: Sequence[StartedCampaign]) -> None:
-    same = next((each for each in others if each.plan.digest == digest), None)
+def _check_new(digest: str, others: Sequence[CampaignRow]) -> None:
+    same = next((each for each in others if each.campaign.hex() == digest), None)
     if same is None:
         return
-    started = datetime.fromtimestamp(same.row.started, UTC)
+    started = datetime.fromtimestamp(same.started, UTC)
     what = {
         CampaignState.RUNNING: "it runs",
         CampaignState.PAUSED: "it is paused; `earshot campaign resume` lets it go on",
         CampaignState.STOPPED: "it was stopped, for good; another one must differ, by its name",
     }
     raise InvalidParametersError(
-        f"this campaign was started on {started:%Y-%m-%d}: {what[same.row.state]}"
+        f"this campaign was started on {started:%Y-%m-%d}: {what[same.state]}"
     )
 
 

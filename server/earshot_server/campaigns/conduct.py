@@ -14,6 +14,7 @@ from functools import cached_property
 import msgspec
 
 from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.errors import RemoteError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.named_centroids import NamedCentroids
@@ -21,6 +22,7 @@ from earshot_protocol.phases.parameters import LARGEST_CROWD, Parameters, hierar
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
 from earshot_protocol.two_operators.summation import NoOperatorKeysError
+from earshot_protocol.wire import Ending
 from earshot_server.campaigns.agenda import Agenda, Attempt, PlanPlace, agenda, is_late, is_lost
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.plan import CampaignPlan
@@ -44,19 +46,45 @@ _RAN_OUT = "phones could not send everything by the last day in the campaign's p
 _LOST = "may have been counted after the backup from which the server was restored"
 
 
+class DamagedCampaignError(RemoteError):
+    """A campaign's row cannot be read.
+
+    Args:
+        row: The row.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, row: CampaignRow, reason: str) -> None:
+        super().__init__(
+            f"the campaign {row.campaign.hex()}, started on {_moment(row.started):%Y-%m-%d} by "
+            f"{row.operator}, is damaged in the database ({reason}), and opens no phase; "
+            "`earshot phase stop` ends its phase under way, and only a backup brings it back"
+        )
+
+
 class StartedCampaign:
     """A campaign as its server keeps it.
 
-    Attributes:
+    Args:
         row: Its row.
+
+    Attributes:
         plan: Its plan, as it was at the start.
         discovery: Parameters of its discoveries; None without any.
+
+    Raises:
+        DamagedCampaignError: The row cannot be read.
     """
 
     def __init__(self, row: CampaignRow) -> None:
         self.row = row
-        self.plan = msgspec.msgpack.decode(row.plan, type=CampaignPlan)
-        self.discovery = msgspec.msgpack.decode(row.discovery, type=DiscoveryParameters | None)
+        try:
+            self.plan = msgspec.msgpack.decode(row.plan, type=CampaignPlan)
+            self.discovery = msgspec.msgpack.decode(row.discovery, type=DiscoveryParameters | None)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise DamagedCampaignError(row, str(error)) from error
+        if self.plan.digest != row.campaign.hex():
+            raise DamagedCampaignError(row, "its plan is that of another campaign")
 
     @property
     def campaign(self) -> Campaign:
@@ -232,25 +260,27 @@ class CampaignConductor:
         self._known: dict[bytes, StartedCampaign] = {}
 
     def all(self) -> tuple[StartedCampaign, ...]:
-        """Return all campaigns, newest first."""
-        return tuple(map(self._started, self._rows.all()))
+        """Return all campaigns that can be read, newest first."""
+        found = map(self._readable, self._rows.all())
+        return tuple(each for each in found if each is not None)
+
+    def damaged(self) -> tuple[CampaignRow, ...]:
+        """Return the rows that cannot be read, newest first."""
+        return tuple(row for row in self._rows.all() if self._readable(row) is None)
 
     def one(self, digest: bytes) -> StartedCampaign:
         """Return a campaign.
 
         Raises:
             UnknownCampaignError: There is none of this digest.
+            DamagedCampaignError: It cannot be read.
         """
         return self._started(self._rows.one(digest))
 
     def of(self, phase: bytes) -> StartedCampaign | None:
-        """Return the campaign of a phase; None if it is of none."""
+        """Return the campaign of a phase; None if it is of none that can be read."""
         digest = self._rows.of(phase)
-        return None if digest is None else self.one(digest)
-
-    def phases(self, started: StartedCampaign) -> tuple[bytes, ...]:
-        """Return the identifiers of all attempts at a campaign's phases."""
-        return tuple(each.phase for each in self._rows.attempts(started.row.campaign))
+        return None if digest is None else self._readable(self._rows.one(digest))
 
     def active(self) -> tuple[bytes, ...]:
         """Return the digests of campaigns that are not stopped, oldest first."""
@@ -263,6 +293,12 @@ class CampaignConductor:
             known = self._known[row.campaign] = StartedCampaign(row)
         return known
 
+    def _readable(self, row: CampaignRow) -> StartedCampaign | None:
+        try:
+            return self._started(row)
+        except DamagedCampaignError:
+            return None
+
     def _now(self) -> datetime:
         return _moment(self._database.now())
 
@@ -270,10 +306,10 @@ class CampaignConductor:
         """Return the agenda of a campaign."""
         return _Progress(started, self._rows, self._now()).agenda
 
-    def has_opened(self, started: StartedCampaign) -> bool:
+    def has_opened(self, row: CampaignRow) -> bool:
         """Return whether a phase of a campaign has ever opened, or may yet."""
-        running = started.row.state is not CampaignState.STOPPED
-        return running or bool(self._rows.attempts(started.row.campaign))
+        running = row.state is not CampaignState.STOPPED
+        return running or bool(self._rows.attempts(row.campaign))
 
     def counted(self, started: StartedCampaign) -> tuple[date, date] | None:
         """Return the first day that a campaign counts or counted, and the day after the last one.
@@ -297,33 +333,14 @@ class CampaignConductor:
         """Return what became of a campaign's phases, in the order of the plan."""
         progress = _Progress(started, self._rows, self._now())
         stopped = started.row.state is CampaignState.STOPPED
+        last = [attempts[-1] for attempts in progress.attempts.values()]
+        published = self._rows.published(
+            {each.phase for each in last} | {each.map for each in last if each.map is not None}
+        )
         pairs = zip(started.plan.phases, progress.agenda.states, strict=True)
         return tuple(
-            self._slot(phase, _stopped(state) if stopped else state, progress)
+            _slot(phase, _stopped(state) if stopped else state, progress, published)
             for phase, state in pairs
-        )
-
-    def _slot(self, phase: PlannedPhase, state: SlotState, progress: _Progress) -> Slot:
-        attempts = progress.attempts.get(PlanPlace.of(phase))
-        if not attempts:
-            lost = state is SlotState.MISSED and is_lost(phase, progress.restored)
-            return Slot(planned=phase, state=state, reason=_LOST if lost else "")
-        last = attempts[-1]
-        found = self._rows.published(last.phase) if last.published else None
-        mapped = None if last.map is None else self._rows.published(last.map)
-        return Slot(
-            planned=phase,
-            state=state,
-            late=is_late(phase, _moment(last.opened)),
-            attempts=len(attempts),
-            phase=last.phase.hex(),
-            reason=last.reason,
-            opened=_moment(last.opened),
-            ended=None if last.ended is None else _moment(last.ended),
-            enrolled=last.enrolled,
-            map="" if last.map is None else last.map.hex(),
-            mapped=None if mapped is None else _moment(mapped[1]),
-            result=found[0] if found and isinstance(found[0], Statistics) else None,
         )
 
     def turn(self, digest: bytes) -> PlannedPhase | None:
@@ -341,6 +358,7 @@ class CampaignConductor:
             The phase that opened; None if none did.
 
         Raises:
+            DamagedCampaignError: The campaign cannot be read; the others go on.
             NoOperatorKeysError: A phase by two operators is due, and this process has no helper.
         """
         with self._rows.deciding():
@@ -414,10 +432,39 @@ class CampaignConductor:
 
     def places(self, phase: bytes, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
         """Return the places of a discovery; None if it published none that the labels name."""
-        found = self._rows.published(phase)
+        found = self._rows.published([phase]).get(phase)
         if found is None or not isinstance(found[0], NamedCentroids):
             return None
         return agreed(found[0], None, hierarchy)
+
+
+def _slot(
+    phase: PlannedPhase,
+    state: SlotState,
+    progress: _Progress,
+    published: Mapping[bytes, tuple[Ending, float]],
+) -> Slot:
+    attempts = progress.attempts.get(PlanPlace.of(phase))
+    if not attempts:
+        lost = state is SlotState.MISSED and is_lost(phase, progress.restored)
+        return Slot(planned=phase, state=state, reason=_LOST if lost else "")
+    last = attempts[-1]
+    found = published.get(last.phase)
+    mapped = None if last.map is None else published.get(last.map)
+    return Slot(
+        planned=phase,
+        state=state,
+        late=is_late(phase, _moment(last.opened)),
+        attempts=len(attempts),
+        phase=last.phase.hex(),
+        reason=last.reason,
+        opened=_moment(last.opened),
+        ended=None if last.ended is None else _moment(last.ended),
+        enrolled=last.enrolled,
+        map="" if last.map is None else last.map.hex(),
+        mapped=None if mapped is None else _moment(mapped[1]),
+        result=found[0] if found and isinstance(found[0], Statistics) else None,
+    )
 
 
 def _state(row: AttemptRow) -> SlotState:

@@ -58,7 +58,7 @@ def add(
                     "headline": campaigns.headline(computed(started, slots), status),
                 }
             )
-        return render("campaigns.html", campaigns=shown)
+        return render("campaigns.html", campaigns=shown, damaged=conductor.damaged())
 
     @pages.get("/campaigns/<digest>", endpoint="campaign")
     def show(digest: str) -> str | tuple[str, int]:
@@ -72,7 +72,6 @@ def add(
         place = request.args.get("place", type=int)
         place = place if place in range(len(found.places)) else None
         status = started.status(slots)
-        records = map(archive.phase, conductor.phases(started))
         return render(
             "campaign.html",
             started=started,
@@ -89,7 +88,7 @@ def add(
             counted=campaigns.counted(slots),
             slots=campaigns.rows(slots),
             map=campaigns.newest_map(started.plan, slots),
-            spent=campaigns.spent([each for each in records if each is not None], clock()),
+            spent=campaigns.spent(archive.phases_of(started.row.campaign), clock()),
             planned=campaigns.planned(started.plan),
             delta=TOLD_DELTA,
         )

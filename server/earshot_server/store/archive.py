@@ -89,6 +89,16 @@ class Archive:
         records = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
         return records[0] if records else None
 
+    def phases_of(self, campaign: bytes) -> tuple[PhaseRecord, ...]:
+        """Return all attempts at the phases of a campaign, named by its plan's digest."""
+        return self._records(
+            self._database.query(
+                _PHASES + " JOIN campaign_phases USING (phase) WHERE campaign = %s"
+                " ORDER BY gatherings.position",
+                (campaign,),
+            )
+        )
+
     def statistics(self, limit: int = 100) -> tuple[Statistics, ...]:
         """Return the results of statistics phases, newest first."""
         rows = self._database.query(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import NamedTuple
@@ -228,13 +228,19 @@ class CampaignRows:
         )
         return int(rows[0][0])
 
-    def published(self, phase: bytes) -> tuple[Ending, float] | None:
-        """Return the result of a phase, and when it was published; None without any."""
+    def published(self, phases: Iterable[bytes]) -> dict[bytes, tuple[Ending, float]]:
+        """Return the results of those phases that have one, and when each was published."""
         rows = self._database.query(
-            "SELECT common, finished FROM phases WHERE phase = %s AND step = 'published'", (phase,)
+            "SELECT phase, common, finished FROM phases"
+            " WHERE phase = ANY(%s) AND step = 'published'",
+            (list(phases),),
         )
-        ending = decode_task(rows[0][0]) if rows else None
-        return (ending, float(rows[0][1])) if isinstance(ending, Ending) else None
+        endings = ((phase, decode_task(common), finished) for phase, common, finished in rows)
+        return {
+            phase: (ending, finished)
+            for phase, ending, finished in endings
+            if isinstance(ending, Ending)
+        }
 
 
 def _reason(common: bytes | None) -> str:

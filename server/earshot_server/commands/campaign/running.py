@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_server.api.views import CampaignExport, CampaignView, CampaignViews, StartCampaign
+from earshot_server.api.views import CampaignExport, CampaignView, StartCampaign
 from earshot_server.campaigns.campaign_file import read_campaign
 from earshot_server.campaigns.holidays import read_holidays
 from earshot_server.campaigns.plan import planned
@@ -60,10 +60,16 @@ def list_campaigns(*, connection: OperatorConnection = DEFAULT, as_json: AsJson 
     """List all campaigns, newest first."""
     found = connection.operator().campaigns()
     if as_json:
-        print(msgspec.json.encode(CampaignViews(campaigns=found)).decode())
+        print(msgspec.json.encode(found).decode())
         return
-    for campaign in found:
+    for campaign in found.campaigns:
         print(_line(campaign))
+    for damaged in found.damaged:
+        print(
+            f"{damaged.campaign[:_SHOWN]}  damaged  cannot be read from the database, and opens no "
+            f"phase; started on {datetime.fromtimestamp(damaged.started, UTC):%Y-%m-%d} by "
+            f"{damaged.operator}"
+        )
 
 
 def show(
