@@ -45,15 +45,21 @@ _WINDOWLESS = msgspec.structs.replace(examples.STATISTICS, since=None, until=Non
 def contact_vectors() -> Vector:
     """Return what phones put into sums of contacts, and what phones derive of these sums."""
     short, one = (msgspec.structs.replace(_WINDOWLESS, contacts=each) for each in (3, 1))
+    confusion = examples.CONFUSION
+    alone = msgspec.structs.replace(confusion, contacts=1)
     return {
         "inputs": [
             _input(parameters, held)
             for parameters in (examples.STATISTICS, _WINDOWLESS, short, one)
             for held in (_HELD, _HELD[:1], _HELD[7:9] * 40, ())
+        ]
+        + [
+            _input(confusion, held)
+            for held in (_HELD, _HELD[:1], _HELD[1:2], _HELD[3:5], _HELD[9:], ())
         ],
         "sums": [
             described(parameters, HISTOGRAM, (parameters.entries,))
-            for parameters in (examples.STATISTICS, short, one)
+            for parameters in (examples.STATISTICS, short, one, confusion, alone)
         ],
     }
 

@@ -108,6 +108,8 @@ STATISTICS = StatisticsParameters(
         radius=0.25,
     ),
 )
+CONFUSION = msgspec.structs.replace(STATISTICS, contacts=5, confusion=True)
+"""Parameters of a sum of contacts with a confusion matrix behind them."""
 DISCOVERY = DiscoveryParameters(
     phones=500,
     labels=LABELS,
@@ -228,6 +230,7 @@ TASKS: tuple[Task, ...] = (
     GlobalCentroids(phase=_PHASE, centroids=_CENTROIDS, opening=_advertise(_SUM_PARAMETERS)),
     TopCentroids(phase=_PHASE, centroids=_CENTROIDS, opening=_advertise(_SUM_PARAMETERS)),
     CountContacts(phase=_PHASE, parameters=STATISTICS, opening=_advertise(_SUM_PARAMETERS)),
+    CountContacts(phase=_PHASE, parameters=CONFUSION, opening=_advertise(_SUM_PARAMETERS)),
     ShareKeys(
         sum_id=_SUM,
         neighbours=(0, 128, 65_536),
@@ -248,6 +251,23 @@ TASKS: tuple[Task, ...] = (
         unknown_p_value=1e-9,
         deviation=116.5,
         contacts=20,
+        phones=481,
+        since=STATISTICS.since,
+        until=STATISTICS.until,
+        privacy=(),
+    ),
+    Statistics(
+        phase=_PHASE,
+        label_names=LABELS,
+        labelled=(204.5, -3.0, 12.25),
+        named=(1000.0, 0.0, 75.75),
+        unknown=530.5,
+        confusion=(61.5, 2.25, -0.5, 0.0, 40.0, 1.75, -3.0, 4.5, 22.0),
+        labelled_p_values=(0.0, 1.0, 0.25),
+        named_p_values=(0.0, 1.0, 0.125),
+        unknown_p_value=1e-9,
+        deviation=116.5,
+        contacts=5,
         phones=481,
         since=STATISTICS.since,
         until=STATISTICS.until,

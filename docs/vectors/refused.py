@@ -495,6 +495,7 @@ _INVALID: dict[str, list[tuple[str, Vector]]] = {
         ("a window of 367 days", {"since": date(2026, 1, 1), "until": date(2027, 1, 3)}),
         ("a window without an end", {"since": date(2026, 1, 8)}),
         ("no place", {"places": _places(np.empty((0, 2)))}),
+        ("a confusion matrix without places", {"confusion": True}),
     ],
     "discovery": [
         ("four sums", {"sums": 4}),

@@ -177,12 +177,13 @@ MAY_LACK = {
     SumCells: {"parameters", "choices", "centroids"},
     SumLabels: {"parameters", "choices", "centroids", "kinds"},
     LabelSamples: {"choices"},
-    Statistics: {"since", "until"},
+    Statistics: {"confusion", "since", "until"},
     Discovered: {"radius"},
     PhoneReport: {"public"},
 }
 """Fields that stand in some messages of a kind only: in the first task of a phase, or in later
-ones; where labels have choices, or contacts a window; in reports of proved inputs."""
+ones; where labels have choices, or contacts a window; in sums with a confusion matrix; in reports
+of proved inputs."""
 
 
 def test_cells_have_the_names_of_their_prototypes() -> None:

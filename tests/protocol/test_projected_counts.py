@@ -21,12 +21,12 @@ from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.voting.vectors import (
+    bounded,
     joined,
     moved_by_count,
     moved_with_confusion,
     projected,
     quantized,
-    scaled_confusion,
     unit_steps,
 )
 
@@ -179,7 +179,7 @@ def labelled_phones(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def sent_with(
     counts: np.ndarray, table: np.ndarray, unnamed: np.ndarray, radius: int
 ) -> np.ndarray:
-    confusion = scaled_confusion(table, table.sum(axis=1) + unnamed)
+    confusion = bounded(table, table.sum(axis=1) + unnamed)
     return quantized(joined(projected(counts, radius), confusion))
 
 
@@ -228,10 +228,10 @@ def test_no_small_table_is_moved_farther_than_its_length(labels: int) -> None:
     """Every matrix of up to two recordings an entry: the proof's bound of 1 is never exceeded."""
     for cells in itertools.product(range(3), repeat=labels**2):
         table = np.array(cells).reshape(labels, labels)
-        own = scaled_confusion(table, table.sum(axis=1))
+        own = bounded(table, table.sum(axis=1))
         assert np.linalg.norm(own) <= 1 + 1e-15
         for label, name in itertools.product(range(labels), repeat=2):
             more = table.copy()
             more[label, name] += 1
-            other = scaled_confusion(more, more.sum(axis=1))
+            other = bounded(more, more.sum(axis=1))
             assert np.linalg.norm(other - own) <= 1 + 1e-15

@@ -13,6 +13,7 @@ import { discoveryParameters, startCentroids } from "../../client/web/protocol/p
 import { labellingParameters } from "../../client/web/protocol/phases/labelling.ts";
 import { type NamedCentroids, namesAt, placesOf } from "../../client/web/protocol/phases/places.ts";
 import {
+  checkStatistics,
   statisticsParameters,
   statisticsParts,
 } from "../../client/web/protocol/phases/statistics.ts";
@@ -22,7 +23,6 @@ import {
   cellsInput,
   contactsInput,
   labelsInput,
-  namesOf,
   votesInput,
 } from "../../client/web/voting/inputs.ts";
 import { quantized, unitSteps } from "../../client/web/voting/vectors.ts";
@@ -218,16 +218,9 @@ test("what a phone puts into a sum of contacts, and what it marks", () => {
     const choices = each.contacts.map((one: any) => one.choice);
     const classes = classesOf(choices, hierarchy, hierarchy);
     const points = rows(each.contacts.map((one: any) => one.point));
-    const names = namesOf(given, points, choices, classes);
-    const contacts = each.contacts.map(({ choice, day, counted }: any, at: number) => ({
-      name: names[at],
-      labelled: choice !== null,
-      day,
-      counted,
-    }));
-    const found = contactsInput(given, contacts);
+    const found = contactsInput(given, each.contacts, classes, points);
     assert.deepEqual([...found.input], each.input);
-    const before = contacts.flatMap((one: any, at: number) => (one.counted ? [at] : []));
+    const before = each.contacts.flatMap((one: any, at: number) => (one.counted ? [at] : []));
     assert.deepEqual([...before, ...found.counted].sort((a, b) => a - b), each.counted);
   }
 });
@@ -259,33 +252,33 @@ test("all contacts in the window count, each in one entry, once", () => {
     since: "2026-01-01",
     until: "2026-01-08",
   });
-  const contact = (name: string | null, day: string | null, labelled = true, counted = false) => ({
-    name,
-    labelled,
+  const contact = (choice: string | null, day: string | null, counted = false) => ({
+    choice,
     day,
     counted,
   });
-  const found = contactsInput(given, [
+  const contacts = [
     contact("a", "2026-01-02"),
     contact("b", "2026-01-01"),
     contact("a", "2025-12-31"), // before the window
-    contact("a", "2026-01-07", true, true), // counted before
+    contact("a", "2026-01-07", true), // counted before
     contact("a", null), // of an unknown day
     contact("c", "2026-01-07"), // of no label of the phase
     contact("b", "2026-01-07"),
     contact("a", "2026-01-08"), // after the window
-    contact(null, "2026-01-03", false), // nobody can tell
-    contact("a", "2026-01-04", false), // named by a place
-  ]);
+    contact(null, "2026-01-03"), // nobody can tell
+  ];
+  const classes = contacts.map(({ choice }) => choice);
+  const found = contactsInput(given, contacts, classes, null);
   // A contact is a twentieth of a length of 4,094.88 steps.
-  assert.deepEqual([...found.input], [205, 409, 205, 0, 409]);
-  assert.deepEqual(found.counted, [0, 1, 5, 6, 8, 9]);
+  assert.deepEqual([...found.input], [205, 409, 0, 0, 409]);
+  assert.deepEqual(found.counted, [0, 1, 5, 6, 8]);
   const always = { ...given, since: null, until: null };
-  assert.deepEqual(contactsInput(always, [contact("a", null)]).counted, [0]);
-  assert.deepEqual([...contactsInput(given, []).input], Array(5).fill(0));
+  assert.deepEqual(contactsInput(always, [contact("a", null)], ["a"], null).counted, [0]);
+  assert.deepEqual([...contactsInput(given, [], [], null).input], Array(5).fill(0));
 });
 
-test("a contact without a choice has the name of the nearest place, within its radius", () => {
+test("a contact without a choice has the name of the nearest place, labelled ones their own", () => {
   const places = {
     encoder: "contrast-2",
     geometry: "spherical",
@@ -298,7 +291,7 @@ test("a contact without a choice has the name of the nearest place, within its r
     labels: ["a", "b"],
     dropout: 0,
     corrupted: 0,
-    contacts: 2,
+    contacts: 20,
     noise: 5.5,
     places,
   });
@@ -309,10 +302,25 @@ test("a contact without a choice has the name of the nearest place, within its r
     [1, 0.1],
     [1, 0],
   ]);
-  assert.deepEqual(
-    namesOf(given, points, [null, null, null, "x", "y"], [null, null, null, "b", null]),
-    ["a", null, null, "b", null],
-  );
+  const contacts = [null, null, null, "x", "y"].map((choice) => ({
+    choice,
+    day: null,
+    counted: false,
+  }));
+  const classes = [null, null, null, "b", null];
+  const { input } = contactsInput(given, contacts, classes, points);
+  // One has label b, one is near place a; two are near none, and nobody knows the last one's label.
+  assert.deepEqual([...input], [0, 205, 205, 0, 614]);
+  // With a confusion matrix: that of label b lies at place a. Counts are 20 times as short, over √2.
+  const asked = { ...given, confusion: true };
+  const both = contactsInput(asked, contacts, classes, points);
+  assert.deepEqual([...both.input], [0, 145, 145, 0, 434, 0, 0, 2895, 0]);
+  const counted = contacts.map((each) => ({ ...each, counted: true }));
+  const alone = contactsInput(asked, counted, classes, points);
+  assert.deepEqual([...alone.input.subarray(0, 5)], Array(5).fill(0));
+  assert.deepEqual([...alone.input.subarray(5)], [0, 0, 2895, 0]);
+  assert.deepEqual(alone.counted, []);
+  assert.throws(() => checkStatistics({ ...asked, places: null }), InvalidParametersError);
 });
 
 test("a choice counts as the class that it stands for, here or in the phone's own polls", () => {

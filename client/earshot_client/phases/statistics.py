@@ -13,7 +13,7 @@ from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
 from earshot_protocol.phases import statistics
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
-from earshot_protocol.voting.vectors import joined, projected, quantized, scaled_confusion
+from earshot_protocol.voting.vectors import bounded, joined, projected, quantized
 
 _COUNTING = "counting"
 """Name of the stored value with the recordings that the histogram under way counts."""
@@ -100,7 +100,7 @@ def _confusion(recordings: list[_Recording], names: tuple[str, ...]) -> npt.NDAr
         labelled[number[recording.label]] += 1
         if recording.place is not None:
             table[number[recording.label], number[recording.place]] += 1
-    return scaled_confusion(table, labelled)
+    return bounded(table, labelled)
 
 
 def _describe(published: Statistics) -> dict[str, Any]:

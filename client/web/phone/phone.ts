@@ -42,7 +42,6 @@ import {
   planOf,
   sumOf,
 } from "../protocol/phases/plan.ts";
-import type { StatisticsParameters } from "../protocol/phases/statistics.ts";
 import { refusalsOfOffer } from "../protocol/secure_sum/offer.ts";
 import { makeReport } from "../protocol/secure_sum/report.ts";
 import { type Bytes, compared, joined } from "../protocol/wire.ts";
@@ -50,7 +49,6 @@ import {
   agreementInput,
   cellsInput,
   contactsInput,
-  namesOf,
   labelsInput,
   votesInput,
 } from "../voting/inputs.ts";
@@ -189,14 +187,10 @@ async function contribution(
   const classes = memory.classesOf(choices);
   const only = (input: Int32Array): Contribution => ({ input, counted: [] });
   if (parameters.type === "statistics") {
-    const names = await namesIn(memory, parameters, choices, classes);
-    const contacts = recordings.map(([, { choice, day, counted }], at) => ({
-      name: names[at]!,
-      labelled: choice !== null,
-      day,
-      counted,
-    }));
-    const { input, counted } = contactsInput(parameters, contacts);
+    const { places } = parameters;
+    const points = places && (await memory.points(places.centroids.columns));
+    const contacts = recordings.map(([, each]) => each);
+    const { input, counted } = contactsInput(parameters, contacts, classes, points);
     return { input, counted: counted.map((at) => recordings[at]!) };
   }
   if (parameters.type === "labelling") {
@@ -213,18 +207,6 @@ async function contribution(
   }
   if (given.type === "sum-cells") return only(cellsInput(parameters, given, points, memory.agreed));
   throw new UnexpectedMessageError(`${given.type} in a discovery phase`);
-}
-
-/** Return the name by which each recording counts; the phase's places alone name sound. */
-async function namesIn(
-  memory: Memory,
-  given: StatisticsParameters,
-  choices: Choices,
-  classes: Choices,
-): Promise<Choices> {
-  const { places } = given;
-  const points = places && (await memory.points(places.centroids.columns));
-  return namesOf(given, points, choices, classes);
 }
 
 /** Return the label of each sample; null where the voter has none. */

@@ -25,7 +25,7 @@ export function rint(value: number): number {
 }
 
 /** Return the sum of squares of numbers. */
-export function squared(values: Float32Array | Float64Array): number {
+export function squared(values: Iterable<number>): number {
   let sum = 0;
   for (const value of values) sum += value * value;
   return sum;

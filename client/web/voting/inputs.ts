@@ -10,19 +10,18 @@ import { type Rows, row, rowsOf } from "../protocol/matrix.ts";
 import type { Task } from "../protocol/messages.ts";
 import { type DiscoveryParameters, startCentroids } from "../protocol/phases/discovery.ts";
 import type { LabellingParameters } from "../protocol/phases/labelling.ts";
+import type { Common } from "../protocol/phases/parameters.ts";
 import { namesAt, placesNamed } from "../protocol/phases/places.ts";
-import { entriesOf, isInWindow, type StatisticsParameters } from "../protocol/phases/statistics.ts";
+import { isInWindow, type StatisticsParameters } from "../protocol/phases/statistics.ts";
 import { nearest, POINT_GRID, sphereGrid } from "./geometry.ts";
-import { bounded, counted, projected, quantized } from "./vectors.ts";
+import { bounded, counted, quantized } from "./vectors.ts";
 
 type CellsTask = Extract<Task, { readonly type: "sum-cells" | "sum-labels" }>;
 
 /** A recording, as a histogram counts it. */
 export interface Contact {
-  /** Name by which it counts, of a label or a place; null if it is unknown. */
-  readonly name: string | null;
-  /** Whether somebody labelled it, whatever the label. */
-  readonly labelled: boolean;
+  /** Label that somebody gave it, whether the phase knows it or not; null if it has none. */
+  readonly choice: string | null;
   /** Day in UTC on which it was made; null if it is unknown. */
   readonly day: string | null;
   /** Whether a histogram has counted it. */
@@ -93,37 +92,41 @@ export function labelsInput(
 /**
  * Return a phone's projected counts of its contacts in the window that no histogram has counted,
  * and the indices of these contacts. Mark them as counted in the transaction that enters the
- * histogram into the ledger.
+ * histogram into the ledger. Behind the counts is the confusion matrix, if the phase asks for one.
+ *
+ * `classes` are each recording's class in the phase, or null. Where the phase has places, `points`
+ * are the recordings in their dimensions; no other result's places name them.
  */
 export function contactsInput(
   given: StatisticsParameters,
   contacts: readonly Contact[],
+  classes: readonly (string | null)[],
+  points: Rows | null,
 ): { readonly input: Int32Array; readonly counted: readonly number[] } {
-  const labels = given.labels.length;
-  const number = new Map(given.labels.map((label, at) => [label, at]));
-  const counts = new Float64Array(entriesOf(given));
-  const counted = contacts.flatMap((each, at) => {
-    if (each.counted || !isInWindow(given, each.day)) return [];
-    const label = each.name === null ? undefined : number.get(each.name);
-    counts[label === undefined ? 2 * labels : label + (each.labelled ? 0 : labels)]! += 1;
+  const { length } = given.labels;
+  const labels = labelsOf(given, classes);
+  const places = labelsOf(
+    given,
+    given.places && points ? namesAt(placesNamed(given.places, given.labels), points) : [],
+  );
+  const counts = new Float64Array(2 * length + 1);
+  const held = new Float64Array(length);
+  const confusion = new Float64Array(length * length);
+  const counted = contacts.flatMap(({ choice, day, counted }, at) => {
+    const [label, place = -1] = [labels[at]!, places[at]];
+    if (label >= 0) {
+      held[label]! += 1;
+      if (place >= 0) confusion[label * length + place]! += 1;
+    }
+    if (counted || !isInWindow(given, day)) return [];
+    const [own, first] = choice === null ? [place, length] : [label, 0];
+    counts[own < 0 ? 2 * length : first + own]! += 1;
     return [at];
   });
-  return { input: quantized(projected(counts, given.contacts)), counted };
-}
-
-/**
- * Return the name by which each recording counts: the class of its choice, or without a choice that
- * of the nearest of the phase's places, never of another result's.
- */
-export function namesOf(
-  given: StatisticsParameters,
-  points: Rows | null,
-  choices: readonly (string | null)[],
-  classes: readonly (string | null)[],
-): readonly (string | null)[] {
-  if (given.places === null || points === null || !points.rows) return classes;
-  const names = namesAt(placesNamed(given.places, given.labels), points);
-  return choices.map((choice, at) => (choice === null ? names[at]! : classes[at]!));
+  const projected = bounded(counts, counts, given.contacts);
+  // Over √2, two vectors of norm at most 1 are one of norm at most 1.
+  const both = [...projected, ...bounded(confusion, held)].map((value) => value / Math.SQRT2);
+  return { input: quantized(given.confusion ? Float64Array.from(both) : projected), counted };
 }
 
 /** Return a ballot: the weight for a phone's label of each sample, where it has one. */
@@ -161,8 +164,9 @@ export function agreementInput(
   return Int32Array.from(proposed, (label, at) => (label === own[at] ? weight : 0));
 }
 
-function labelsOf(given: LabellingParameters, answers: readonly (string | null)[]): number[] {
-  return answers.map((name) => (name === null ? -1 : given.labels.indexOf(name)));
+/** Return the index of each name in the phase's labels; −1 if there is none. */
+function labelsOf(given: Common, names: readonly (string | null)[]): number[] {
+  return names.map((name) => (name === null ? -1 : given.labels.indexOf(name)));
 }
 
 /** Add up the steps of recordings by row, in units of length, and count them. */

@@ -6,7 +6,7 @@
 
 import { InvalidInputError } from "../protocol/errors.ts";
 import { GRID } from "../protocol/privacy/mechanisms.ts";
-import { rint } from "./geometry.ts";
+import { rint, squared } from "./geometry.ts";
 
 /** Last entry of the unit vector of a labelled recording; its sum gives their number. */
 const COUNTED = 0.25;
@@ -33,17 +33,10 @@ export function counted(
   return wide;
 }
 
-/** Return counts projected onto the ball of this radius, over the radius: of norm at most 1. */
-export function projected(counts: Float64Array, radius: number): Float64Array {
-  const norm = Math.sqrt(counts.reduce((sum, count) => sum + count * count, 0));
-  const longest = Math.max(radius, norm);
-  return counts.map((count) => count / longest);
-}
-
-/** Return values divided by the L2 norm of all counts; zeros where all counts are zero. */
-export function bounded(values: Float64Array, counts: readonly number[]): Float64Array {
-  const norm = Math.sqrt(counts.reduce((sum, count) => sum + count * count, 0));
-  return norm ? values.map((value) => value / norm) : new Float64Array(values.length);
+/** Return values divided by the L2 norm of all counts, or by `least` if the norm is smaller. */
+export function bounded(values: Float64Array, counts: Iterable<number>, least = 1): Float64Array {
+  const norm = Math.max(least, Math.sqrt(squared(counts)));
+  return values.map((value) => value / norm);
 }
 
 /**

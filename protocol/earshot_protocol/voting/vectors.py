@@ -46,7 +46,7 @@ B ≥ 2 the bound is smaller. For B = 1 either there is no other recording, and 
 is zeros; or both counts are projected onto the unit sphere, at an angle of at most 45°, which one
 recording and one of another entry make: a distance of 0.77.
 
-A confusion matrix is scaled by the labelled recordings (`scaled_confusion`). T_kj of the r_k
+A confusion matrix is divided by the norm of the labelled recordings (`bounded`). T_kj of the r_k
 recordings of label k have name j, and the others have none; it becomes T/g, g = max(1, ‖r‖). As
 Σ_j T_kj ≤ r_k, its norm is at most ‖r‖/g ≤ 1. A recording more adds E, ‖E‖ ≤ 1, and makes g to g',
 g' − g ≤ 1: it moves T/g by E/g' − (T/g)(g' − g)/g'. Without others g = g' = 1, and it is ‖E‖ ≤ 1.
@@ -95,17 +95,19 @@ def counted(
 
 
 def bounded(
-    values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64] | npt.NDArray[np.int64], counts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    """Return values divided by the L2 norm of counts; zeros where all counts are zero."""
-    norm = math.sqrt(float(np.square(counts, dtype=np.float64).sum()))
-    return values / norm if norm else np.zeros(values.shape)
+    """Return values divided by the L2 norm of counts, or by 1 where all counts are zero."""
+    return values / max(1.0, _norm(counts))
 
 
 def projected(counts: npt.NDArray[np.int64], radius: int) -> npt.NDArray[np.float64]:
     """Return counts projected onto the ball of this radius, over the radius: of norm at most 1."""
-    norm = math.sqrt(float(np.square(counts, dtype=np.float64).sum()))
-    return counts / max(radius, norm)
+    return counts / max(radius, _norm(counts))
+
+
+def _norm(counts: npt.NDArray[np.int64]) -> float:
+    return math.sqrt(float(np.square(counts, dtype=np.float64).sum()))
 
 
 def moved_by_direction(length: int, row: int) -> float:
@@ -133,19 +135,6 @@ def moved_by_count(length: int, radius: int) -> float:
     checks.whole("radius", radius)
     rounded = math.sqrt(length)
     return min(GRID, (GRID - rounded / 2) / radius + rounded)
-
-
-def scaled_confusion(
-    table: npt.NDArray[np.int64], labelled: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """Return a confusion matrix over the L2 norm of the labelled recordings: of norm at most 1.
-
-    Args:
-        table: Recordings of each label with each name, (labels, names).
-        labelled: Recordings of each label, with or without a name, (labels,).
-    """
-    norm = math.sqrt(float(np.square(labelled, dtype=np.float64).sum()))
-    return table / max(1.0, norm)
 
 
 def joined(

@@ -1,8 +1,8 @@
 /** A statistics phase counts the contacts in each environment. */
 
 import { checkMultiplier, checkProbability, checkWhole, demand } from "../checks.ts";
-import { day, list, map, nullable, type Of, optional, real, whole } from "../fields.ts";
-import { movedByCount, vectorSum } from "../privacy/mechanisms.ts";
+import { day, flag, list, map, nullable, type Of, optional, real, whole } from "../fields.ts";
+import { movedByCount, movedWithConfusion, vectorSum } from "../privacy/mechanisms.ts";
 import {
   checkCommon,
   COMMON,
@@ -24,6 +24,7 @@ export const statisticsParameters = map({
   since: nullable(day),
   until: nullable(day),
   places: nullable(agreedPlaces),
+  confusion: optional(flag, false),
   delta: optional(real(), 1e-6),
 });
 export type StatisticsParameters = Of<typeof statisticsParameters>;
@@ -40,6 +41,7 @@ export const statistics = {
   labelled: counts,
   named: counts,
   unknown: count,
+  confusion: optional(list(count, LARGEST_LABELS ** 2), []),
   labelled_p_values: pValues,
   named_p_values: pValues,
   unknown_p_value: pValue,
@@ -51,16 +53,15 @@ export const statistics = {
   privacy: releases,
 } as const;
 
-/** Return the number of a phone's counts: of labelled, named and unknown contacts. */
-export function entriesOf({ labels }: StatisticsParameters): number {
-  return 2 * labels.length + 1;
-}
-
-/** Return the one part of the phase: its histogram. */
+/**
+ * Return the one part of the phase, its histogram: of labelled, named and unknown contacts, and
+ * perhaps of labelled recordings by label and name.
+ */
 export function statisticsParts(given: StatisticsParameters): Part[] {
-  const entries = entriesOf(given);
-  const moved = movedByCount(entries, given.contacts);
-  const mechanism = vectorSum(given.noise, entries, given.delta, moved);
+  const { length } = given.labels;
+  const entries = 2 * length + 1 + (given.confusion ? length ** 2 : 0);
+  const moved = given.confusion ? movedWithConfusion : movedByCount;
+  const mechanism = vectorSum(given.noise, entries, given.delta, moved(entries, given.contacts));
   return [{ name: "histogram", task: "count-contacts", repetition: 0, shape: [entries], mechanism }];
 }
 
@@ -77,6 +78,7 @@ export function checkStatistics(given: StatisticsParameters): void {
     `since=${since}, until=${until}: a window of 1 to 366 days is needed, or none`,
   );
   if (given.places !== null) checkPlaces(given.places, given.labels.length);
+  demand(given.places !== null || !given.confusion, "confusion=true: needs places");
 }
 
 /** Return whether a contact of that day, or of an unknown one, lies in the phase's window. */

@@ -9,8 +9,8 @@ import { type PrivacyEvent, unit } from "./events.ts";
 export const release = map({
   step: line(64),
   unit,
-  epsilon: real(),
-  delta: real(),
+  epsilon: real(0),
+  delta: real(0, 1),
   mechanism: line(256),
 });
 export type Release = Of<typeof release>;

@@ -74,6 +74,12 @@ export function movedByCount(length: number, radius: number): number {
   return Math.min(GRID, (GRID - rounded / 2) / radius + rounded);
 }
 
+/** Return the most that a recording moves such counts with a confusion matrix, likewise. */
+export function movedWithConfusion(length: number, radius: number): number {
+  const rounded = Math.sqrt(length);
+  return (GRID - rounded / 2) * Math.sqrt((1 + 1 / radius ** 2) / 2) + rounded;
+}
+
 /**
  * Return the mechanism of votes on `queries` samples, with discrete Gaussian noise.
  *
