@@ -394,7 +394,7 @@ def test_a_page_of_a_year_asks_the_database_as_often_as_one_of_two_weeks(
         known = CampaignConductor(own_database).one(digest)
         for phase in known.plan.phases:
             identifier = os.urandom(16)
-            parameters = known.parameters(phase, None, 200)
+            parameters = known.parameters(phase, None, 200, confusion=False)
             Registry(own_database).gather(identifier, parameters, 100, 0.0)
             rows = CampaignRows(own_database)
             rows.open(digest, phase.kind, phase.number, 1, identifier, 200, given)
