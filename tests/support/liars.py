@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from earshot_protocol.prio3.derivation import Party
 from earshot_protocol.prio3.field import MODULUS as PRIME
 from earshot_protocol.prio3.field import Elements, elements, encode
-from earshot_protocol.prio3.prio3 import Prio3Multihot
+from earshot_protocol.prio3.prio3 import Prio3
 from earshot_protocol.two_operators.messages import Offer, PhoneReport
 from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.shares import seal
@@ -48,7 +48,7 @@ class Liar:
     changes: dict[str, object] = field(default_factory=dict)
 
     @property
-    def proof(self) -> Prio3Multihot:
+    def proof(self) -> Prio3:
         return proof_of(self.offer)
 
     def report(self) -> PhoneReport:

@@ -26,7 +26,8 @@ from earshot_protocol.messages import (
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.derivation import Party
-from earshot_protocol.prio3.prio3 import Prio3Multihot, Received
+from earshot_protocol.prio3.prio3 import Prio3, Received
+from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.two_operators import acceptance, lists, messages, shares
@@ -346,9 +347,9 @@ def test_our_messages_of_the_sum_are_those() -> None:
 
 PRIME = 2**66 * 4611686018427387897 + 1
 TERMS = unpacked(of(PROVED["offer"]))["parameters"]
-PROOF = Prio3Multihot(
-    length=textbook.length(TERMS),
-    max_weight=TERMS["ones"],
+PROOF = Prio3(
+    ballot(textbook.length(TERMS), TERMS["ones"]),
+    textbook.length(TERMS),
     chunk_length=textbook.chunk_length(TERMS),
     context=of(PROVED["offer_digest"]),
 )
@@ -377,7 +378,7 @@ def test_sizes_of_proofs_from_the_document_alone() -> None:
         agreed = TwoOperatorParameters(5, (entries,), 1, WholeLaplace(1), 2, 1.0, ones)
         stated = textbook.sizes(terms)
         assert lists.entry_sizes(agreed) == (16, 112, 64, stated["verifier"])
-        proof = Prio3Multihot(length=entries, max_weight=ones)
+        proof = Prio3(ballot(entries, ones), entries)
         assert proof.circuit.chunk_length == textbook.chunk_length(terms)
         assert proof.leader_share_bytes == stated["share"]
 

@@ -1,7 +1,8 @@
 """Values that Prio3 derives from seeds: shares, and randomness fixed by shares or by a key.
 
-Tags and binders are those of draft-irtf-cfrg-vdaf-20, sections 6.2.3 and 7.2.6, for algorithm 5,
-Prio3MultihotCountVec.
+Tags and binders are those of draft-irtf-cfrg-vdaf-20, sections 6.2.3 and 7.2.6. Where the draft has
+one part of a share that fixes randomness, shapes with checks by signs have two: the first is of the
+entries and fixes the signs, and the second is of the first and of the bits that depend on them.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from earshot_protocol.prio3 import xof
+from earshot_protocol.prio3.circuit import Circuit, Signs
 from earshot_protocol.prio3.field import Elements
-from earshot_protocol.prio3.multihot import QUERY_RANDOMNESS, MultihotCircuit
 from earshot_protocol.prio3.xof import SEED_BYTES
 
 _VERSION = 18
 """Version in the tags of drafts 18, 19 and 20, between which no message changed."""
-_ALGORITHM = bytes([_VERSION, 0]) + (5).to_bytes(4)
-"""Version, class of algorithm (a VDAF), and number of the algorithm."""
+_CLASS = 0
+"""Class of algorithm, a VDAF."""
 _PROOFS = bytes([1])
 
 
@@ -40,6 +43,9 @@ class _Usage(enum.IntEnum):
     QUERY_RANDOMNESS = 5
     JOINT_SEED = 6
     JOINT_PART = 7
+    SIGNS = 8
+    SIGNS_SEED = 9
+    SIGNS_PART = 10
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Derivation:
         context: Description of the sum, bound to every derived value.
     """
 
-    circuit: MultihotCircuit
+    circuit: Circuit
     context: bytes
 
     def helper_shares(self, seeds: Iterable[bytes]) -> tuple[Elements, Elements]:
@@ -80,30 +86,67 @@ class Derivation:
         return xof.expand(
             ((verify_key, _PROOFS + nonce) for nonce in nonces),
             self._tags[_Usage.QUERY_RANDOMNESS],
-            QUERY_RANDOMNESS,
+            self.circuit.query_randomness,
         )
 
-    def joint_part(self, role: Party, blind: bytes, nonce: bytes, encoded_share: bytes) -> bytes:
+    def joint_part(self, role: Party, blind: bytes, nonce: bytes, fixed: bytes) -> bytes:
         """Return the 32 bytes that a share of the vector contributes to the joint randomness.
 
         The other operator sees them; the blind hides the share.
+
+        Args:
+            role: Whose share it is.
+            blind: Its secret.
+            nonce: Public number of the report.
+            fixed: The encoded share; where it has a part that fixes signs, this part in place of
+                the entries.
         """
-        binder = bytes([role]) + nonce + encoded_share
-        return xof.derive_seed(blind, self._tags[_Usage.JOINT_PART], binder)
+        return self._part(_Usage.JOINT_PART, role, blind, nonce, fixed)
+
+    def signs_part(self, role: Party, blind: bytes, nonce: bytes, entries: bytes) -> bytes:
+        """Return the 32 bytes that a share of the entries contributes to the signs."""
+        return self._part(_Usage.SIGNS_PART, role, blind, nonce, entries)
+
+    def _part(self, usage: _Usage, role: Party, blind: bytes, nonce: bytes, fixed: bytes) -> bytes:
+        return xof.derive_seed(blind, self._tags[usage], bytes([role]) + nonce + fixed)
 
     def joint_seed(self, leader_part: bytes, helper_part: bytes) -> bytes:
         """Return the seed of the joint randomness, which both parts fix."""
-        tag = self._tags[_Usage.JOINT_SEED]
-        return xof.derive_seed(bytes(SEED_BYTES), tag, leader_part + helper_part)
+        return self._seed(_Usage.JOINT_SEED, leader_part, helper_part)
+
+    def signs_seed(self, leader_part: bytes, helper_part: bytes) -> bytes:
+        """Return the seed of the signs, which both parts fix."""
+        return self._seed(_Usage.SIGNS_SEED, leader_part, helper_part)
+
+    def _seed(self, usage: _Usage, leader_part: bytes, helper_part: bytes) -> bytes:
+        return xof.derive_seed(bytes(SEED_BYTES), self._tags[usage], leader_part + helper_part)
 
     def joint_randomness(self, seeds: Iterable[bytes]) -> Elements:
-        """Return the randomness by which entries are checked, (reports, calls, 2).
+        """Return the randomness by which bits are checked, (reports, bit_calls, 2).
 
         Clients know it, but only after both shares are fixed.
         """
         tag = self._tags[_Usage.JOINT_RANDOMNESS]
-        return xof.expand(((seed, _PROOFS) for seed in seeds), tag, self.circuit.calls)
+        return xof.expand(((seed, _PROOFS) for seed in seeds), tag, self.circuit.bit_calls)
+
+    def signs(self, seeds: Iterable[bytes]) -> Signs:
+        """Return signs, int8 (reports, sign_checks, length): −1, 0, 1 with ¼, ½, ¼.
+
+        Clients know them, but only after the entries are fixed. A row is made of two runs of bits,
+        each in whole bytes, lowest bit first: a sign is its bit of the first run less that of the
+        second.
+        """
+        checks, length = self.circuit.shape.sign_checks, self.circuit.length
+        run = -(-length // 8)
+        drawn = xof.expand_bytes(
+            ((seed, _PROOFS) for seed in seeds), self._tags[_Usage.SIGNS], checks * 2 * run
+        )
+        bits = np.unpackbits(drawn.reshape(-1, checks, 2, run), axis=-1, bitorder="little")
+        first, second = bits[..., :length].view(np.int8).swapaxes(0, 2).swapaxes(1, 2)
+        signs: Signs = first - second
+        return signs
 
     @functools.cached_property
     def _tags(self) -> dict[_Usage, bytes]:
-        return {usage: _ALGORITHM + usage.to_bytes(2) + self.context for usage in _Usage}
+        algorithm = bytes([_VERSION, _CLASS]) + self.circuit.shape.algorithm.to_bytes(4)
+        return {usage: algorithm + usage.to_bytes(2) + self.context for usage in _Usage}

@@ -46,6 +46,17 @@ class Arithmetic(Protocol):
     def dot(self, a: Elements, b: Elements) -> Elements:
         """Return sums of products along the last axis of elements, of at most 2^16 each."""
 
+    def signed_dot(self, a: Elements, signs: npt.NDArray[np.int8]) -> Elements:
+        """Return sums with signs, of at most 2^20 elements each.
+
+        Args:
+            a: Elements, (reports, n, 2).
+            signs: Numbers −1, 0, 1, int8 (reports, sums, n).
+
+        Returns:
+            Elements, (reports, sums, 2).
+        """
+
 
 def elements(numbers: Iterable[int]) -> Elements:
     """Return whole numbers, taken modulo p, as elements of shape (numbers, 2)."""

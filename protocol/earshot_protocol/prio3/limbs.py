@@ -53,6 +53,13 @@ class LimbArithmetic:
         # A limb of a product is below 2^35, and `_folded` multiplies it by at most 813 < 2^10.
         return _normalised(_folded(_products(a, b).sum(axis=-1)))
 
+    def signed_dot(self, a: Elements, signs: npt.NDArray[np.int8]) -> Elements:
+        """Return sums with signs, of at most 2^20 elements each."""
+        # Doubles hold sums of 2^20 limbs of 16 bits exactly, so they do not depend on their order.
+        limbs = a.view("<u2").astype(np.float64)
+        sums = (signs.astype(np.float64) @ limbs).astype(np.int64)
+        return _normalised(np.moveaxis(sums[..., 0::2] + (sums[..., 1::2] << 16), -1, 0).copy())
+
 
 def _limbs(a: Elements) -> npt.NDArray[np.uint64]:
     return np.moveaxis(a.view("<u4"), -1, 0).astype(np.uint64)

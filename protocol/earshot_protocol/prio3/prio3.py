@@ -1,12 +1,14 @@
-"""Prio3MultihotCountVec for two operators: shares of ballots, with proofs that they are valid.
+"""Prio3 for two operators: shares of vectors, with proofs that these are valid.
 
-A client splits a vector of zeros and at most a given number of ones into two shares with a proof.
-Each operator turns its share into a verifier share, and both verifier shares together show whether
-the vector is valid, and nothing else. Accepted vectors are added up, share by share.
+A client splits a vector of a given shape (`shapes`) into two shares with a proof. Each operator
+turns its share into a verifier share, and both verifier shares together show whether the vector is
+valid, and nothing else. Accepted vectors are added up, share by share.
 
-This is draft-irtf-cfrg-vdaf-20, sections 7.2 and 7.4.5, with two aggregators and one proof. The
-tests compare it, bit for bit, with the vectors of that draft's repository at the tag of draft 20.
-Both operators have to hold the same public share of a report (section 9.3).
+This is draft-irtf-cfrg-vdaf-20, section 7.2, with two aggregators and one proof. For vectors of
+zeros and ones (section 7.4.5) the tests compare it, bit for bit, with the vectors of that draft's
+repository at the tag of draft 20. Both operators have to hold the same public share of a report
+(section 9.3). Vectors of bounded length need signs that the shares of their entries fix, before
+what the draft calls joint randomness (`derivation`).
 
 One check is not the draft's: an operator refuses a report whose public share does not hold the part
 that its own share gives. In the draft each compares only the other's part, so a client that sends
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from typing import ClassVar, NamedTuple
@@ -28,6 +30,7 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError, RemoteError
+from earshot_protocol.prio3.circuit import Circuit, Signs, shortest_chunks
 from earshot_protocol.prio3.derivation import Derivation, Party
 from earshot_protocol.prio3.field import (
     ENCODED_BYTES,
@@ -39,10 +42,9 @@ from earshot_protocol.prio3.field import (
     to_signed,
 )
 from earshot_protocol.prio3.limbs import LimbArithmetic
-from earshot_protocol.prio3.multihot import MultihotCircuit, shortest_chunks
+from earshot_protocol.prio3.shapes import LARGEST_LENGTH, Shape
 from earshot_protocol.prio3.xof import SEED_BYTES
 
-LARGEST_LENGTH = 2**20
 LARGEST_CONTEXT = 2**15
 
 _TILE = 2**15
@@ -57,7 +59,8 @@ class Sharded(NamedTuple):
     """A client's report, as it is sent.
 
     Attributes:
-        public_share: Both parts of the randomness that the shares fix, for both operators.
+        public_share: Both operators' parts of the randomness that the shares fix, for both: first
+            those that fix signs, if there are checks by signs.
         leader_share: Shares of vector and proof, and a blind, for the leader alone.
         helper_share: Seed of the other shares, and a blind, for the helper alone.
     """
@@ -124,14 +127,14 @@ class Settled(NamedTuple):
     total: Elements
 
 
-@dataclass(frozen=True, kw_only=True)
-class Prio3Multihot:
-    """Sum of vectors of zeros and ones, at most `max_weight` ones each.
+@dataclass(frozen=True)
+class Prio3:
+    """Sum of vectors of one shape.
 
     Attributes:
+        shape: Shape of valid vectors.
         length: Entries of a vector, at most 2^20.
-        max_weight: Most ones of a vector, at most `length`.
-        chunk_length: Entries that a call of the circuit's gadget checks; None for those that make
+        chunk_length: Products that a call of the circuit's gadget adds up; None for those that make
             the shortest proof, about the square root of `length`.
         context: Description of the sum, at most 2^15 bytes; shares with another one are invalid.
         arithmetic: Engine that computes in the field; servers have a faster one in
@@ -145,29 +148,32 @@ class Prio3Multihot:
     verify_key_bytes: ClassVar[int] = SEED_BYTES
     rand_bytes: ClassVar[int] = 4 * SEED_BYTES
     """Randomness of a client for a report."""
-    public_share_bytes: ClassVar[int] = 2 * SEED_BYTES
     helper_share_bytes: ClassVar[int] = 2 * SEED_BYTES
     message_bytes: ClassVar[int] = SEED_BYTES
     """Size of what `decide` returns."""
 
+    shape: Shape
     length: int
-    max_weight: int
     chunk_length: int | None = None
     context: bytes = b""
     arithmetic: Arithmetic = attribute(default_factory=LimbArithmetic, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        checks.whole("length", self.length, most=LARGEST_LENGTH)
-        checks.whole("max_weight", self.max_weight, most=self.length)
+        self.shape.check(self.length)
         checks.whole("bytes of context", len(self.context), least=0, most=LARGEST_CONTEXT)
         if self.chunk_length is not None:
-            checks.whole("chunk_length", self.chunk_length, most=LARGEST_LENGTH)
+            checks.whole("chunk_length", self.chunk_length, most=2 * LARGEST_LENGTH)
 
     @functools.cached_property
-    def circuit(self) -> MultihotCircuit:
+    def circuit(self) -> Circuit:
         """Validity circuit, with the default chunk length if none was given."""
-        chunk_length = self.chunk_length or shortest_chunks(self.length, self.max_weight)
-        return MultihotCircuit(self.length, self.max_weight, chunk_length)
+        chunk_length = self.chunk_length or shortest_chunks(self.shape, self.length)
+        return Circuit(self.shape, self.length, chunk_length)
+
+    @property
+    def public_share_bytes(self) -> int:
+        """Size of the public share of a report."""
+        return 2 * SEED_BYTES * (2 if self.shape.sign_checks else 1)
 
     @property
     def leader_share_bytes(self) -> int:
@@ -185,7 +191,7 @@ class Prio3Multihot:
         """Split a vector into shares that prove that it is valid.
 
         Args:
-            measurement: Zeros and at most `max_weight` ones, (length,).
+            measurement: Whole numbers, (length,), valid for the shape.
             nonce: Public number of the report, 16 bytes.
             rand: `rand_bytes` secret bytes, used once; by default from the operating system.
 
@@ -196,7 +202,15 @@ class Prio3Multihot:
         rand = rand or os.urandom(self.rand_bytes)
         _check_ours("nonce", nonce, self.nonce_bytes)
         _check_ours("randomness", rand, self.rand_bytes)
-        return self._split(self.circuit.encode(np.asarray(measurement)), nonce, rand)
+        vector = np.asarray(measurement)
+        if vector.shape != (self.length,) or vector.dtype.kind not in "biu":
+            raise InvalidInputError(
+                f"a vector of shape {vector.shape} and type {vector.dtype}; give {self.length} "
+                "whole numbers"
+            )
+        vector = vector.astype(np.int64)
+        fixed = self.shape.fixed(vector)
+        return self._split(fixed, functools.partial(self.shape.signed, vector), nonce, rand)
 
     def verifier(
         self,
@@ -246,7 +260,7 @@ class Prio3Multihot:
         if role is Party.LEADER:
             decode(report.input_share[:-SEED_BYTES], self._shared_length)
         encoded, _ = self._opened(role, [report])
-        if self._joint_parts(role, [report], encoded)[0] != _halves(report.public_share)[role]:
+        if self._parts(role, [report], encoded)[0] != self._stated(report, role):
             raise InvalidProofError("a public share that does not fit the input share")
 
     def decide(self, leader_share: bytes, helper_share: bytes) -> bytes:
@@ -265,8 +279,7 @@ class Prio3Multihot:
         verifier = self.arithmetic.add(*elements)
         if not self.circuit.decide(verifier[None], self.arithmetic)[0]:
             raise InvalidProofError(
-                f"a vector that is not of zeros and at most {self.max_weight} ones, or whose "
-                "shares were changed"
+                f"a vector that is not of {self.shape.valid}, or whose shares were changed"
             )
         return self._derivation.joint_seed(leader_share[-SEED_BYTES:], helper_share[-SEED_BYTES:])
 
@@ -305,12 +318,16 @@ class Prio3Multihot:
         encoded, proofs = self._opened(role, kept)
         # An element beyond the prime affects only its own report, which is not sound.
         sound &= in_range(encoded).all(axis=1) & in_range(proofs).all(axis=1)
-        parts = self._joint_parts(role, kept, encoded)
-        stated = [_halves(report.public_share) for report in kept]
+        found_parts = self._parts(role, kept, encoded)
         # Both operators hold the same public share, so they agree on which part is wrong.
-        fixed = (part == pair[role] for part, pair in zip(parts, stated, strict=True))
+        fixed = (
+            part == self._stated(report, role)
+            for part, report in zip(found_parts, kept, strict=True)
+        )
         sound &= np.fromiter(fixed, dtype=np.bool_)
-        expected = [pair[1 - role] for pair in stated]
+        parts = [part[-SEED_BYTES:] for part in found_parts]
+        expected = [report.public_share[-2 * SEED_BYTES :] for report in kept]
+        expected = [_halves(pair)[1 - role] for pair in expected]
         joint = self._derivation.joint_randomness(
             self._derivation.joint_seed(*_in_order(role, part, other))
             for part, other in zip(parts, expected, strict=True)
@@ -320,14 +337,16 @@ class Prio3Multihot:
         step = max(1, _TILE // self.circuit.encoded_length)
         for at in range(0, len(kept), step):
             tile = slice(at, at + step)
+            signs = self._signs([report.public_share for report in kept[tile]])
             found, shown = self.circuit.query(
-                encoded[tile], proofs[tile], drawn[tile], joint[tile], self.arithmetic
+                encoded[tile], proofs[tile], drawn[tile], joint[tile], signs, self.arithmetic
             )
             shares[tile, :-SEED_BYTES] = found.view(np.uint8).reshape(len(found), -1)
             sound[tile] &= shown
         shares[:, -SEED_BYTES:] = _rows(parts, SEED_BYTES)
         shares[~sound] = 0
-        return Verifiers(shares, sound, _rows(expected, SEED_BYTES), encoded[:, : self.length])
+        vectors = self.shape.decoded(encoded, self.length, self.arithmetic)
+        return Verifiers(shares, sound, _rows(expected, SEED_BYTES), vectors)
 
     def settle(self, ours: Verifiers, theirs: Sequence[bytes]) -> Settled:
         """Return which reports count, and the sum of this operator's shares of them.
@@ -389,36 +408,85 @@ class Prio3Multihot:
     def _bytes(self, role: Party) -> int:
         return self.leader_share_bytes if role is Party.LEADER else self.helper_share_bytes
 
-    def _split(self, encoded: Elements, nonce: bytes, rand: bytes) -> Sharded:
-        """Return the shares of an encoded vector, whether it is valid or not."""
+    def _split(
+        self,
+        fixed: Elements,
+        signed: Callable[[Signs], Elements],
+        nonce: bytes,
+        rand: bytes,
+    ) -> Sharded:
+        """Return the shares of an encoded vector, whether it is valid or not.
+
+        Args:
+            fixed: Its elements that do not depend on signs.
+            signed: Function from signs, int8 (sign_checks, length), to the elements behind them.
+            nonce: Public number of the report.
+            rand: Randomness of the report.
+        """
         derive, field = self._derivation, self.arithmetic
         (seed, helper_blind), (leader_blind, prover_seed) = map(_halves, _halves(rand))
         helper_encoded, helper_proofs = derive.helper_shares([seed])
-        leader_encoded = field.subtract(encoded[None], helper_encoded)
-        parts = (
-            derive.joint_part(Party.LEADER, leader_blind, nonce, encode(leader_encoded)),
-            derive.joint_part(Party.HELPER, helper_blind, nonce, encode(helper_encoded)),
-        )
+        blinds, public = (leader_blind, helper_blind), b""
+        # What does not depend on signs is fixed by both shares of it before they are known.
+        shared = helper_encoded[:, : len(fixed)]
+        entries = [field.subtract(fixed[None], shared), shared]
+        if self.shape.sign_checks:
+            public = b"".join(
+                derive.signs_part(
+                    role, blinds[role], nonce, encode(entries[role][:, : self.length])
+                )
+                for role in Party
+            )
+        encoded = np.concatenate([fixed, signed(self._signs([public])[0])])[None]
+        leader_encoded = field.subtract(encoded, helper_encoded)
+        parts = [
+            self._joint_part(role, blinds[role], nonce, share, _halves(public)[role])
+            for role, share in zip(Party, (leader_encoded, helper_encoded), strict=True)
+        ]
         joint = derive.joint_randomness([derive.joint_seed(*parts)])
-        randomness = derive.prover_randomness(prover_seed)
-        proofs = self.circuit.prove(encoded[None], randomness, joint, field)
+        proofs = self.circuit.prove(encoded, derive.prover_randomness(prover_seed), joint, field)
         leader_proofs = field.subtract(proofs, helper_proofs)
         return Sharded(
-            public_share=b"".join(parts),
+            public_share=public + b"".join(parts),
             leader_share=encode(leader_encoded) + encode(leader_proofs) + leader_blind,
             helper_share=seed + helper_blind,
         )
 
-    def _joint_parts(
-        self, role: Party, reports: Sequence[Received], encoded: Elements
-    ) -> list[bytes]:
-        """Return the contributions of an operator's encoded shares to the joint randomness."""
-        return [
-            self._derivation.joint_part(
-                role, report.input_share[-SEED_BYTES:], report.nonce, encode(share)
-            )
-            for report, share in zip(reports, encoded, strict=True)
-        ]
+    def _signs(self, public_shares: Sequence[bytes]) -> Signs:
+        """Return the signs that public shares fix, int8 (reports, sign_checks, length)."""
+        if not self.shape.sign_checks:
+            return np.empty((len(public_shares), 0, self.length), dtype=np.int8)
+        seeds = (
+            self._derivation.signs_seed(*_halves(public[: 2 * SEED_BYTES]))
+            for public in public_shares
+        )
+        return self._derivation.signs(seeds)
+
+    def _joint_part(
+        self, role: Party, blind: bytes, nonce: bytes, encoded: Elements, signs_part: bytes
+    ) -> bytes:
+        """Return the contribution of an encoded share, (elements, 2), to the joint randomness."""
+        behind = encoded.reshape(-1, 2)[self.length if self.shape.sign_checks else 0 :]
+        return self._derivation.joint_part(role, blind, nonce, signs_part + encode(behind))
+
+    def _parts(self, role: Party, reports: Sequence[Received], encoded: Elements) -> list[bytes]:
+        """Return the contributions of an operator's shares to signs, if any, and randomness."""
+        found = []
+        for report, share in zip(reports, encoded, strict=True):
+            blind, nonce, part = report.input_share[-SEED_BYTES:], report.nonce, b""
+            if self.shape.sign_checks:
+                entries = encode(share[: self.length])
+                part = self._derivation.signs_part(role, blind, nonce, entries)
+            found.append(part + self._joint_part(role, blind, nonce, share, part))
+        return found
+
+    def _stated(self, report: Received, role: Party) -> bytes:
+        """Return the contributions of an operator's shares as the public share has them."""
+        pairs = report.public_share
+        return b"".join(
+            _halves(pairs[at : at + 2 * SEED_BYTES])[role]
+            for at in range(0, len(pairs), 2 * SEED_BYTES)
+        )
 
     def _opened(self, role: Party, reports: Sequence[Received]) -> tuple[Elements, Elements]:
         """Return the shares of encoded vectors and proofs that input shares are or expand to."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from earshot_protocol.distribution import MissingExtraError, unusable
 from earshot_protocol.prio3.field import ENCODED_BYTES, Elements, in_range
@@ -63,6 +64,18 @@ def expand(inputs: Iterable[tuple[bytes, bytes]], tag: bytes, length: int) -> El
             kept = np.concatenate((kept, more[in_range(more)]))
         values[row] = kept
     return values
+
+
+def expand_bytes(
+    inputs: Iterable[tuple[bytes, bytes]], tag: bytes, length: int
+) -> npt.NDArray[np.uint8]:
+    """Return uniform bytes, uint8 (inputs, length), from pairs of a seed and a binder.
+
+    Raises:
+        MissingExtraError: The package pycryptodomex is not installed.
+    """
+    drawn = [_stream(seed, tag, binder).read(length) for seed, binder in inputs]
+    return np.frombuffer(b"".join(drawn), dtype=np.uint8).reshape(len(drawn), length)
 
 
 def _stream(seed: bytes, tag: bytes, binder: bytes) -> TurboSHAKE:

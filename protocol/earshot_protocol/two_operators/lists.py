@@ -11,7 +11,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from earshot_protocol.errors import MalformedMessageError
-from earshot_protocol.prio3.prio3 import Prio3Multihot
+from earshot_protocol.prio3.prio3 import Prio3
+from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.two_operators.messages import ID_BYTES, sealed_bytes
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 
@@ -37,7 +38,7 @@ def entry_sizes(parameters: TwoOperatorParameters) -> tuple[int, ...]:
     sealed = sealed_bytes(parameters)
     if parameters.ones is None:
         return ID_BYTES, sealed, 0, 0
-    proof = Prio3Multihot(length=parameters.length, max_weight=parameters.ones)
+    proof = Prio3(ballot(parameters.length, parameters.ones), parameters.length)
     return ID_BYTES, sealed, proof.public_share_bytes, proof.verifier_share_bytes
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.prio3.field import Arithmetic
 from earshot_protocol.prio3.limbs import LimbArithmetic
-from earshot_protocol.prio3.prio3 import Prio3Multihot, Verifiers
+from earshot_protocol.prio3.prio3 import Prio3, Verifiers
+from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.two_operators.messages import Offer
 
 
@@ -23,7 +24,7 @@ def available() -> bool:
     return importlib.util.find_spec("Cryptodome") is not None
 
 
-def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3Multihot:
+def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3:
     """Return the proof system of inputs under an offer.
 
     Args:
@@ -36,9 +37,9 @@ def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3Multiho
     parameters = offer.parameters
     if parameters.ones is None:
         raise WrongStateError("the inputs of this sum are not proved")
-    return Prio3Multihot(
-        length=parameters.length,
-        max_weight=parameters.ones,
+    return Prio3(
+        ballot(parameters.length, parameters.ones),
+        parameters.length,
         context=offer.digest(),
         arithmetic=arithmetic or LimbArithmetic(),
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba.extending import intrinsic
 
@@ -47,6 +48,11 @@ class CompiledArithmetic:
     def dot(self, a: Elements, b: Elements) -> Elements:
         """Return sums of at most 2^16 products along the last axis of elements."""
         return _run(_dot, a, b)
+
+    def signed_dot(self, a: Elements, signs: npt.NDArray[np.int8]) -> Elements:
+        """Return sums with signs, of at most 2^20 elements each."""
+        result: Elements = _signed_dot(a[:, None], signs)
+        return result
 
 
 def _run(kernel: Any, *operands: Elements) -> Elements:
@@ -197,3 +203,26 @@ def _dot(a, b, result):  # type: ignore[no-untyped-def]
     t0, t1, t2, t3 = _product(upper_low, upper_high, _FOLD_LOW, _FOLD_HIGH)
     upper_low, upper_high = _remainder(t0, t1, t2, t3)
     result[0], result[1] = _sum(low, high, upper_low, upper_high)
+
+
+@numba.guvectorize(["void(uint64[:, :], int8[:], uint64[:])"], "(n,k),(n)->(k)")
+def _signed_dot(a, signs, result):  # type: ignore[no-untyped-def]
+    """Sum the elements of each sign separately, reduce once, and subtract."""
+    low, high, over = _ZERO, _ZERO, _ZERO
+    minus_low, minus_high, minus_over = _ZERO, _ZERO, _ZERO
+    for i in range(a.shape[0]):
+        plus, minus = numba.uint64(-(signs[i] > 0)), numba.uint64(-(signs[i] < 0))
+        low, high, over = _accumulated(low, high, over, a[i, 0] & plus, a[i, 1] & plus)
+        minus_low, minus_high, minus_over = _accumulated(
+            minus_low, minus_high, minus_over, a[i, 0] & minus, a[i, 1] & minus
+        )
+    low, high = _narrow(low, high, over)
+    minus_low, minus_high = _narrow(minus_low, minus_high, minus_over)
+    borrow = numba.uint64(low < minus_low)
+    minus = numba.uint64(high < minus_high)
+    low -= minus_low
+    high -= minus_high
+    minus += numba.uint64(high < borrow)
+    high -= borrow
+    low += minus
+    result[0], result[1] = low, high + minus * _TOP + numba.uint64(low < minus)

@@ -20,7 +20,7 @@ from earshot_protocol.overriding import override
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import affordable
 from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.prio3.prio3 import Prio3Multihot
+from earshot_protocol.prio3.prio3 import Prio3
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
 from earshot_protocol.privacy.noise import Size
 from earshot_protocol.privacy.sum_noise import (
@@ -207,7 +207,7 @@ def weak_proofs() -> Iterator[Check]:
 
     def again(system: RandomBytes) -> RandomBytes:
         """Return a source that repeats its bytes for shares and proofs in all reports."""
-        kept = system(Prio3Multihot.rand_bytes)
+        kept = system(Prio3.rand_bytes)
         return lambda size: kept if size == len(kept) else system(size)
 
     bare = list(audit_proved_ballots(WeakProofs(blinding=np.zeros_like)))

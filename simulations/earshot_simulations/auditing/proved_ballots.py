@@ -22,7 +22,7 @@ from earshot_protocol.errors import WrongStateError
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.derivation import Derivation, Party
 from earshot_protocol.prio3.field import Elements
-from earshot_protocol.prio3.prio3 import Prio3Multihot, Received
+from earshot_protocol.prio3.prio3 import Prio3, Received
 from earshot_protocol.prio3.xof import SEED_BYTES
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import HELPER
@@ -70,7 +70,7 @@ class _Reports(NamedTuple):
         parts: Part of each operator in every report.
     """
 
-    proof: Prio3Multihot
+    proof: Prio3
     verify_key: bytes
     parts: dict[Party, list[Received]]
 
@@ -177,14 +177,15 @@ def _verifier_shares(party: Party, reports: _Reports, guess: int | None) -> list
         encoded, proofs = derived.helper_shares(each.input_share[:SEED_BYTES] for each in parts)
     if guess is not None:
         nothing = np.zeros((len(parts), circuit.wires, 2), dtype=np.uint64)
-        votes = [circuit.encode(_ballot(bit))[None] for bit in (guess, 1 - guess)]
+        votes = [circuit.shape.fixed(_ballot(bit))[None] for bit in (guess, 1 - guess)]
         whole = [np.repeat(each, len(parts), axis=0) for each in votes]
         before, after = (circuit.prove(each, nothing, joint, arithmetic) for each in whole)
         encoded = arithmetic.add(encoded, arithmetic.subtract(whole[1], whole[0]))
         proofs = arithmetic.add(proofs, arithmetic.subtract(after, before))
     nonces = (part.nonce for part in parts)
     drawn = derived.query_randomness(reports.verify_key, nonces)
-    shares, _ = circuit.query(encoded, proofs, drawn, joint, arithmetic)
+    no_signs = np.empty((len(parts), 0, circuit.length), dtype=np.int8)
+    shares, _ = circuit.query(encoded, proofs, drawn, joint, no_signs, arithmetic)
     return [field.encode(each) + both[party] for each, both in zip(shares, halves, strict=True)]
 
 

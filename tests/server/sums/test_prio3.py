@@ -23,19 +23,20 @@ from earshot_protocol.errors import (
     MalformedMessageError,
 )
 from earshot_protocol.prio3 import field, xof
+from earshot_protocol.prio3.circuit import Circuit, shortest_chunks
 from earshot_protocol.prio3.derivation import Derivation, Party
 from earshot_protocol.prio3.field import Arithmetic, Elements
 from earshot_protocol.prio3.limbs import LimbArithmetic
-from earshot_protocol.prio3.multihot import MultihotCircuit, shortest_chunks
 from earshot_protocol.prio3.prio3 import (
     InvalidProofError,
-    Prio3Multihot,
+    Prio3,
     Received,
     Settled,
     Sharded,
     Verifiers,
     VerifierState,
 )
+from earshot_protocol.prio3.shapes import ballot
 
 PUBLISHED = Path(__file__).parents[2] / "protocol/prio3_vectors.json"
 VECTORS = json.loads(PUBLISHED.read_text("utf-8"))["multihot"]
@@ -56,17 +57,27 @@ def engine(request: pytest.FixtureRequest) -> Arithmetic:
 
 
 KEY, CONTEXT = bytes(range(32)), b"a sum"
-COUNT = Prio3Multihot(length=6, max_weight=3, context=CONTEXT)
 
 
-def described(vector: dict[str, Any], engine: Arithmetic) -> Prio3Multihot:
-    return Prio3Multihot(
+def of_ballots(length: int, max_weight: int, **others: Any) -> Prio3:
+    """Sum of vectors of zeros and at most some ones."""
+    return Prio3(ballot(length, max_weight), length, **others)
+
+
+COUNT = of_ballots(length=6, max_weight=3, context=CONTEXT)
+
+
+def described(vector: dict[str, Any], engine: Arithmetic) -> Prio3:
+    return of_ballots(
         length=vector["length"],
         max_weight=vector["max_weight"],
         chunk_length=vector["chunk_length"],
         context=bytes.fromhex(vector["ctx"]),
         arithmetic=engine,
     )
+
+
+NO_SIGNS = np.empty((1, 0, 6), dtype=np.int8)
 
 
 def nonce(number: int) -> bytes:
@@ -82,14 +93,14 @@ def reports(shared: list[Sharded]) -> dict[Party, list[Received]]:
     }
 
 
-def settled(count: Prio3Multihot, held: dict[Party, list[Received]]) -> dict[Party, Settled]:
+def settled(count: Prio3, held: dict[Party, list[Received]]) -> dict[Party, Settled]:
     """Both operators' results, of verifier shares as each sends them to the other."""
     found = {role: count.verifiers(role, KEY, held[role]) for role in Party}
     sent = {role: [share.tobytes() for share in found[role].shares] for role in Party}
     return {role: count.settle(found[role], sent[Party(1 - role)]) for role in Party}
 
 
-def total(count: Prio3Multihot, results: dict[Party, Settled]) -> npt.NDArray[np.int64]:
+def total(count: Prio3, results: dict[Party, Settled]) -> npt.NDArray[np.int64]:
     return count.unshard(*(field.encode(results[role].total) for role in Party))
 
 
@@ -101,7 +112,7 @@ def accepted(results: dict[Party, Settled]) -> list[bool]:
 
 
 def shares_of(
-    count: Prio3Multihot, one: Sharded, number: int = 0
+    count: Prio3, one: Sharded, number: int = 0
 ) -> dict[Party, tuple[VerifierState, bytes]]:
     return {
         role: count.verifier(role, KEY, nonce(number), one.public_share, one[1 + role])
@@ -109,7 +120,7 @@ def shares_of(
     }
 
 
-def output(count: Prio3Multihot, one: Sharded) -> list[int]:
+def output(count: Prio3, one: Sharded) -> list[int]:
     """A single report's vector, as both output shares add up to it."""
     held = shares_of(count, one)
     message = count.decide(*(held[role][1] for role in Party))
@@ -118,10 +129,14 @@ def output(count: Prio3Multihot, one: Sharded) -> list[int]:
     return count.unshard(*parts).tolist()
 
 
-def forged(count: Prio3Multihot, encoded: list[int], number: int = 0) -> Sharded:
+def forged(count: Prio3, encoded: list[int], number: int = 0) -> Sharded:
     """Shares of whatever a dishonest client encodes, with the proof that is made of it."""
     rand = random.Random(number).randbytes(count.rand_bytes)
-    return count._split(field.elements(encoded), nonce(number), rand)
+    return count._split(field.elements(encoded), _nothing, nonce(number), rand)
+
+
+def _nothing(_: object) -> Elements:
+    return np.empty((0, 2), dtype=np.uint64)
 
 
 def flipped(data: bytes, bit: int) -> bytes:
@@ -193,7 +208,7 @@ def test_the_draft_s_proof_for_four_aggregators_is_this_one(engine: Arithmetic) 
         )
         whole = engine.add(whole, np.concatenate(parts, axis=1))
     encoded, proof = whole[:, : circuit.encoded_length], whole[:, circuit.encoded_length :]
-    assert np.array_equal(encoded[0], circuit.encode(np.array(report["measurement"])))
+    assert np.array_equal(encoded[0], circuit.shape.fixed(np.array(report["measurement"])))
     seed = xof.derive_seed(bytes(32), derive._tags[6], bytes.fromhex(report["public_share"]))
     assert [seed.hex()] == report["verifier_messages"]
     joint = derive.joint_randomness([seed])
@@ -207,7 +222,7 @@ def test_the_draft_s_proof_for_four_aggregators_is_this_one(engine: Arithmetic) 
         bytes.fromhex(OF_FOUR["verify_key"]), [bytes.fromhex(report["nonce"])]
     )
     halves = (encoded, proof), (np.zeros_like(encoded), np.zeros_like(proof))
-    queried = [circuit.query(*half, drawn, joint, engine)[0] for half in halves]
+    queried = [circuit.query(*half, drawn, joint, NO_SIGNS, engine)[0] for half in halves]
     assert np.array_equal(engine.add(*queried)[0], summed)
 
 
@@ -218,11 +233,11 @@ def test_proofs_and_verifiers_are_those_of_a_textbook(
     engine: Arithmetic, length: int, max_weight: int, chunk: int
 ) -> None:
     source = random.Random(length)
-    circuit = MultihotCircuit(length, max_weight, chunk)
+    circuit = Circuit(ballot(length, max_weight), length, chunk)
     bits = [1] * max_weight + [0] * (length - max_weight)
     source.shuffle(bits)
     encoded = textbook_proof.encoded(bits, max_weight)
-    assert np.array_equal(circuit.encode(np.array(bits)), field.elements(encoded))
+    assert np.array_equal(circuit.shape.fixed(np.array(bits)), field.elements(encoded))
     seeds, joint, drawn = (
         [source.randrange(PRIME) for _ in range(many)] for many in (2 * chunk, circuit.calls, 3)
     )
@@ -232,9 +247,8 @@ def test_proofs_and_verifiers_are_those_of_a_textbook(
     # Whatever a client sends has a verifier: this share is of nothing at all.
     share = [source.randrange(PRIME) for _ in encoded], [source.randrange(PRIME) for _ in proof]
     for shares, (vector, claimed) in ((2, share), (2, (encoded, proof))):
-        found, shown = circuit.query(
-            *(field.elements(part)[None] for part in (vector, claimed, drawn, joint)), engine
-        )
+        held = (field.elements(part)[None] for part in (vector, claimed, drawn, joint))
+        found, shown = circuit.query(*held, NO_SIGNS, engine)
         expected = textbook_proof.verifier(
             vector, claimed, drawn, joint, chunk, length, max_weight, shares
         )
@@ -260,7 +274,7 @@ def test_honest_vectors_are_counted_and_their_sum_is_plain_addition(
         row[source.choice(length, source.integers(most + 1), replace=False)] = 1
     totals = []
     for engine in (compiled(), LimbArithmetic()):
-        count = Prio3Multihot(
+        count = of_ballots(
             length=length, max_weight=most, chunk_length=chunk, context=CONTEXT, arithmetic=engine
         )
         shared = [
@@ -293,7 +307,7 @@ def dishonest() -> dict[str, list[int]]:
 def test_no_dishonest_vector_is_counted_and_the_honest_ones_beside_it_are(
     engine: Arithmetic,
 ) -> None:
-    count = Prio3Multihot(length=6, max_weight=3, context=CONTEXT, arithmetic=engine)
+    count = of_ballots(length=6, max_weight=3, context=CONTEXT, arithmetic=engine)
     rows = np.eye(6, dtype=np.int64)
     cases = dishonest().values()
     shared, honest = [], []
@@ -337,7 +351,7 @@ def test_a_changed_input_share_is_not_counted_and_the_others_are(
 
 
 @settings(max_examples=examples(40))
-@given(bit=st.integers(0, 8 * Prio3Multihot.public_share_bytes - 1))
+@given(bit=st.integers(0, 8 * COUNT.public_share_bytes - 1))
 def test_a_changed_public_share_is_not_counted(bit: int) -> None:
     shared = [COUNT.shard(np.ones(6, dtype=np.int64) * (np.arange(6) < 2), nonce(0))]
     changed = [shared[0]._replace(public_share=flipped(shared[0].public_share, bit))]
@@ -373,7 +387,7 @@ def test_another_nonce_context_or_key_is_not_counted() -> None:
     assert accepted(settled(COUNT, held)) == [True]
     renamed = {role: [each._replace(nonce=nonce(1)) for each in held[role]] for role in Party}
     assert accepted(settled(COUNT, renamed)) == [False]
-    elsewhere = Prio3Multihot(length=6, max_weight=3, context=b"another sum")
+    elsewhere = of_ballots(length=6, max_weight=3, context=b"another sum")
     assert accepted(settled(elsewhere, held)) == [False]
     found = [COUNT.verifiers(role, bytes([role]) * 32, held[role]) for role in Party]
     assert not COUNT.settle(found[0], [found[1].shares[0].tobytes()]).accepted.any()
@@ -391,7 +405,7 @@ def test_a_verifier_share_of_another_report_is_not_counted() -> None:
 
 def test_a_proof_of_another_bound_proves_nothing_here() -> None:
     """Bounds 2 and 3 have as many bits of weight, so that shares are as long."""
-    loose, strict = (Prio3Multihot(length=6, max_weight=most) for most in (3, 2))
+    loose, strict = (of_ballots(length=6, max_weight=most) for most in (3, 2))
     held = reports([loose.shard(np.array([1, 1, 1, 0, 0, 0]), nonce(0))])
     assert loose.leader_share_bytes == strict.leader_share_bytes
     assert accepted(settled(loose, held)) == [True]
@@ -399,7 +413,7 @@ def test_a_proof_of_another_bound_proves_nothing_here() -> None:
 
 
 def test_whatever_is_malformed_is_not_counted_and_the_others_are(engine: Arithmetic) -> None:
-    count = Prio3Multihot(length=6, max_weight=3, context=CONTEXT, arithmetic=engine)
+    count = of_ballots(length=6, max_weight=3, context=CONTEXT, arithmetic=engine)
     shared = [count.shard(np.eye(6, dtype=np.int64)[at % 6], nonce(at)) for at in range(9)]
     held = reports(shared)
     leader, helper = held[Party.LEADER], held[Party.HELPER]
@@ -525,7 +539,7 @@ def test_a_test_at_a_root_of_unity_is_not_made(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_a_client_shares_nothing_that_would_be_refused(measurement: npt.NDArray[Any]) -> None:
-    with pytest.raises(InvalidInputError, match="zeros and"):
+    with pytest.raises(InvalidInputError, match="a vector"):
         COUNT.shard(measurement, nonce(0))
 
 
@@ -556,22 +570,22 @@ def test_our_own_callers_are_told_which_sizes_are_taken() -> None:
 )
 def test_parameters_that_describe_no_sum_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidParametersError):
-        Prio3Multihot(**{"length": 6, "max_weight": 3, **changes})
+        of_ballots(**{"length": 6, "max_weight": 3, **changes})
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 30, 100, 643])
 def test_the_chunks_that_are_taken_make_the_shortest_proof(length: int) -> None:
     for most in {1, min(5, length), length}:
         sizes = {
-            chunk: MultihotCircuit(length, most, chunk).proof_length
+            chunk: Circuit(ballot(length, most), length, chunk).proof_length
             for chunk in range(1, 2 * length + 3)
         }
-        assert sizes[shortest_chunks(length, most)] == min(sizes.values())
+        assert sizes[shortest_chunks(ballot(length, most), length)] == min(sizes.values())
 
 
 @pytest.mark.parametrize(("length", "leader"), [(100, 2400), (640, 12000), (2000, 35136)])
 def test_messages_have_the_sizes_that_they_are_said_to_have(length: int, leader: int) -> None:
-    count = Prio3Multihot(length=length, max_weight=5)
+    count = of_ballots(length=length, max_weight=5)
     one = count.shard(np.zeros(length, dtype=np.int64), nonce(0))
     assert len(one.leader_share) == count.leader_share_bytes == leader
     assert len(one.helper_share) == count.helper_share_bytes == 64
@@ -626,10 +640,10 @@ def test_batches_of_any_number_of_tiles_are_one_batch(monkeypatch: pytest.Monkey
 
 
 def test_a_description_is_a_value() -> None:
-    same = Prio3Multihot(length=6, max_weight=3, context=CONTEXT, arithmetic=LimbArithmetic())
+    same = of_ballots(length=6, max_weight=3, context=CONTEXT, arithmetic=LimbArithmetic())
     assert same == COUNT
     assert hash(same) == hash(COUNT)
-    assert same != Prio3Multihot(length=6, max_weight=3)
+    assert same != of_ballots(length=6, max_weight=3)
 
 
 def test_without_pycryptodomex_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,384 @@
+"""Vectors of bounded length prove themselves: whole numbers whose squares add up to 2^24 or less.
+
+A textbook in plain integers (`support.textbook_norm`) says which shares, proofs and verifiers are
+right; nothing of it comes from the code that is tested.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.examples import examples
+
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.prio3 import field
+from earshot_protocol.prio3.circuit import Circuit, shortest_chunks
+from earshot_protocol.prio3.derivation import Party
+from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements
+from earshot_protocol.prio3.limbs import LimbArithmetic
+from earshot_protocol.prio3.prio3 import InvalidProofError, Prio3, Received, Settled, Sharded
+from earshot_protocol.prio3.shapes import Counts, Norm, Shape
+from earshot_protocol.privacy.mechanisms import GRID
+
+KEY, CONTEXT = bytes(range(32)), b"a sum"
+LENGTH = 12
+COUNT = Prio3(Norm(), LENGTH, context=CONTEXT)
+
+
+def nonce(number: int) -> bytes:
+    return number.to_bytes(16)
+
+
+def settled(count: Prio3, shared: list[Sharded]) -> list[bool]:
+    """What both operators count, who have to agree."""
+    held = {
+        role: [
+            Received(nonce(at), one.public_share, one[1 + role]) for at, one in enumerate(shared)
+        ]
+        for role in Party
+    }
+    found = {role: count.verifiers(role, KEY, held[role]) for role in Party}
+    sent = {role: [share.tobytes() for share in found[role].shares] for role in Party}
+    results: dict[Party, Settled] = {
+        role: count.settle(found[role], sent[Party(1 - role)]) for role in Party
+    }
+    leader, helper = (results[role].accepted.tolist() for role in Party)
+    assert leader == helper
+    return list(leader)
+
+
+def total(count: Prio3, shared: list[Sharded]) -> list[int]:
+    """The vector of the counted reports, as both totals add up to it."""
+    totals = []
+    found = {}
+    for role in Party:
+        held = [
+            Received(nonce(at), one.public_share, one[1 + role]) for at, one in enumerate(shared)
+        ]
+        found[role] = count.verifiers(role, KEY, held)
+    for role in Party:
+        sent = [share.tobytes() for share in found[Party(1 - role)].shares]
+        totals.append(field.encode(count.settle(found[role], sent).total))
+    return count.unshard(*totals).tolist()
+
+
+def lie(
+    count: Prio3,
+    vector: list[int],
+    squared: int | None = None,
+    products: Callable[[list[int]], list[int]] | None = None,
+    bits: Callable[[list[int]], list[int]] = list,
+    random_number: int = 0,
+) -> Sharded:
+    """Shares of whatever a dishonest client encodes, with the proof that is made of it.
+
+    Args:
+        count: The sum.
+        vector: Entries, modulo p.
+        squared: Number that it claims as the sum of squares; by default the sum modulo p.
+        products: Function from the products with signs, modulo p, to those that it claims.
+        bits: Function that changes all bits.
+        random_number: Seed of the report's randomness.
+    """
+    claimed = sum(x * x for x in vector) % MODULUS if squared is None else squared
+    first = [claimed >> place & 1 for place in range(Norm.squared_bits)]
+
+    def signed(signs: npt.NDArray[np.int8]) -> Elements:
+        found = [
+            sum(int(s) * x for s, x in zip(row, vector, strict=True)) % MODULUS for row in signs
+        ]
+        told = found if products is None else products(found)
+        middle = 2 ** (Norm.product_bits - 1) - 1
+        behind = [
+            (product + middle) % MODULUS >> place & 1
+            for product in told
+            for place in range(Norm.product_bits)
+        ]
+        return field.elements(bits(behind))
+
+    rand = random.Random(random_number).randbytes(count.rand_bytes)
+    return count._split(field.elements([*vector, *first]), signed, nonce(0), rand)
+
+
+def drawn_vector(source: np.random.Generator, length: int, norm: float) -> npt.NDArray[np.int64]:
+    """A vector of about this length, in a random direction."""
+    direction = source.standard_normal(length)
+    return np.trunc(norm * direction / np.linalg.norm(direction)).astype(np.int64)
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(st.integers(1, 40), st.integers(0, 2**32), st.floats(0, GRID - 1))
+def test_every_vector_that_is_short_enough_is_counted(length: int, seed: int, norm: float) -> None:
+    source = np.random.default_rng(seed)
+    count = Prio3(Norm(), length, context=CONTEXT)
+    vectors = [drawn_vector(source, length, norm), np.zeros(length, dtype=np.int64)]
+    shared = [count.shard(vector, nonce(at)) for at, vector in enumerate(vectors)]
+    assert settled(count, shared) == [True, True]
+    assert total(count, shared) == sum(vectors).tolist()
+
+
+def test_the_longest_vectors_are_counted_and_one_step_more_is_not_shared() -> None:
+    longest = np.zeros(LENGTH, dtype=np.int64)
+    longest[:4] = [4095, -90, 9, 3]  # 2^24 − 1: 4095² = 2^24 − 8191, and 8190 = 90² + 9² + 3²
+    assert int((longest**2).sum()) == 2**24 - 1
+    assert settled(COUNT, [COUNT.shard(longest, nonce(0))]) == [True]
+    for entry in (4, 5):
+        longer = longest.copy()
+        longer[entry] = 1
+        with pytest.raises(InvalidInputError, match=r"less than 2\^24"):
+            COUNT.shard(longer, nonce(0))
+    for huge in (GRID, -GRID, 2**32, 2**62, -(2**63)):
+        with pytest.raises(InvalidInputError, match=r"less than 2\^24"):
+            COUNT.shard(np.array([huge] + [0] * (LENGTH - 1)), nonce(0))
+
+
+ZEROS = [0] * (LENGTH - 1)
+ROOT = math.isqrt(MODULUS)
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        pytest.param(lie(COUNT, [GRID, *ZEROS]), id="one step too long"),
+        pytest.param(lie(COUNT, [GRID, *ZEROS], squared=5), id="another sum of squares"),
+        pytest.param(lie(COUNT, [1, *ZEROS], squared=2), id="a sum of squares that is too large"),
+        pytest.param(lie(COUNT, [ROOT + 1, *ZEROS]), id="a square that wraps around"),
+        pytest.param(
+            lie(COUNT, [ROOT + 1, *ZEROS], squared=(ROOT + 1) ** 2 % MODULUS % 2**24),
+            id="and claims what fits",
+        ),
+        pytest.param(
+            lie(COUNT, [1, *ZEROS], products=lambda found: [0] * len(found)),
+            id="products that are none",
+        ),
+        pytest.param(lie(COUNT, [2**40, *ZEROS]), id="a large entry"),
+        pytest.param(
+            lie(COUNT, [5, *ZEROS], bits=lambda bits: [2, *bits[1:]]), id="a bit that is 2"
+        ),
+        pytest.param(
+            lie(COUNT, [5, *ZEROS], bits=lambda bits: [bits[0] + 2, bits[1] - 1, *bits[2:]]),
+            id="bits of the right worth that are none",
+        ),
+        pytest.param(lie(COUNT, [MODULUS - GRID, *ZEROS]), id="one step too long, negative"),
+    ],
+)
+def test_no_other_vector_is_counted_and_the_honest_one_beside_it_is(shared: Sharded) -> None:
+    honest = COUNT.shard(np.arange(LENGTH), nonce(1))
+    assert settled(COUNT, [shared, honest]) == [False, True]
+
+
+def root_of_two_squares() -> list[int]:
+    """Two entries whose squares add up to 0 modulo p: 1 and a root of −1."""
+    root = next(
+        found
+        for base in range(2, 99)
+        if pow(found := pow(base, (MODULUS - 1) // 4, MODULUS), 2, MODULUS) == MODULUS - 1
+    )
+    return [1, root]
+
+
+def test_squares_that_cancel_modulo_p_are_found_by_signs_alone() -> None:
+    """1 and a root of −1 have squares that add up to 0; each check finds it with ½ or more."""
+    vector = [*root_of_two_squares(), *[0] * (LENGTH - 2)]
+    assert sum(x * x for x in vector) % MODULUS == 0
+    assert settled(COUNT, [lie(COUNT, vector)]) == [False]
+
+
+class FewChecks(Norm, frozen=True, tag="few"):
+    """Norm with eight checks, which clients can grind."""
+
+    sign_checks: ClassVar[int] = 8
+
+
+def test_with_eight_checks_a_client_that_tries_again_succeeds() -> None:
+    """So the number of checks is what stands between a client and any vector."""
+    count = Prio3(FewChecks(), LENGTH, context=CONTEXT)
+    vector = [*root_of_two_squares(), *[0] * (LENGTH - 2)]
+    tries = next(
+        at for at in range(4000) if settled(count, [lie(count, vector, random_number=at)]) == [True]
+    )
+    assert tries > 0
+
+
+@pytest.mark.parametrize("part", [0, 1, 2, 3])
+def test_every_part_of_the_public_share_is_checked(part: int) -> None:
+    """Parts that fix signs, and those that fix randomness, of leader and helper."""
+    one, honest = (COUNT.shard(np.arange(LENGTH), nonce(at)) for at in range(2))
+    changed = bytearray(one.public_share)
+    changed[32 * part + 7] ^= 1
+    assert settled(COUNT, [one._replace(public_share=bytes(changed)), honest]) == [False, True]
+
+
+def test_what_belongs_to_another_report_or_sum_is_not_counted() -> None:
+    one, other = (COUNT.shard(np.arange(LENGTH) + at, nonce(at)) for at in range(2))
+    assert settled(COUNT, [one, other]) == [True, True]
+    assert settled(COUNT, [other, one]) == [False, False], "nonces"
+    swapped = one._replace(public_share=other.public_share)
+    assert settled(COUNT, [swapped, other]) == [False, True]
+    elsewhere = Prio3(Norm(), LENGTH, context=b"another sum")
+    assert settled(elsewhere, [one]) == [False]
+    longer = Prio3(Norm(), LENGTH, shortest_chunks(Norm(), LENGTH) + 1, CONTEXT)
+    assert settled(longer, [one]) == [False], "another chunk length"
+
+
+@pytest.mark.parametrize("role", Party)
+def test_a_changed_share_is_not_counted(role: Party) -> None:
+    source = random.Random(role)
+    for _ in range(20):
+        shared = [COUNT.shard(np.arange(LENGTH), nonce(at)) for at in range(2)]
+        share = bytearray(shared[0][1 + role])
+        share[source.randrange(len(share))] ^= 1 << source.randrange(8)
+        parts: dict[str, Any] = {("leader_share", "helper_share")[role]: bytes(share)}
+        assert settled(COUNT, [shared[0]._replace(**parts), shared[1]]) == [False, True]
+
+
+def test_single_reports_are_refused_by_name() -> None:
+    shared = lie(COUNT, [GRID, *ZEROS])
+    shares = [
+        COUNT.verifier(role, KEY, nonce(0), shared.public_share, shared[1 + role])[1]
+        for role in Party
+    ]
+    with pytest.raises(InvalidProofError, match=r"squares add up to less than 2\^24"):
+        COUNT.decide(*shares)
+
+
+def test_sizes_are_those_of_the_design() -> None:
+    """1,724 elements beside the entries, and a proof of about twice the root of that."""
+    for length, kilobytes in ((640, 41.1), (2560, 72.8)):
+        count = Prio3(Norm(), length)
+        assert count.circuit.encoded_length == length + 1724
+        assert count.leader_share_bytes / 1000 == pytest.approx(kilobytes, abs=0.05)
+        assert count.public_share_bytes == 128
+        assert count.helper_share_bytes == 64
+
+
+@pytest.mark.parametrize("length", [0, 2**20 + 1])
+def test_lengths_that_no_sum_has_are_refused(length: int) -> None:
+    with pytest.raises(InvalidParametersError, match="length"):
+        Prio3(Norm(), length)
+
+
+@pytest.mark.parametrize("shape", [Norm(), Counts(3, 9, 4), Counts(1, 2, 4)])
+@pytest.mark.parametrize("length", [4, 60, 512])
+def test_the_chunks_that_are_taken_make_the_shortest_proof(shape: Shape, length: int) -> None:
+    longest = Circuit(shape, length, 1).encoded_length
+    sizes = [Circuit(shape, length, chunk).proof_length for chunk in range(1, longest + 2)]
+    taken = Circuit(shape, length, shortest_chunks(shape, length)).proof_length
+    assert taken == min(sizes)
+
+
+# --------------------------------------------------------------------------- counts of several bits
+
+VOTES = Prio3(Counts(3, 5, 4), 8, context=CONTEXT)
+"""Two blocks of four numbers up to 7, which add up to at most 5 each."""
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(st.lists(st.integers(0, 7), min_size=8, max_size=8))
+def test_counts_are_counted_if_and_only_if_their_blocks_are_small(counts: list[int]) -> None:
+    valid = max(sum(counts[:4]), sum(counts[4:])) <= 5
+    if not valid:
+        with pytest.raises(InvalidInputError, match="at most 5 in 4 entries"):
+            VOTES.shard(np.array(counts), nonce(0))
+        return
+    shared = [VOTES.shard(np.array(counts), nonce(0))]
+    assert settled(VOTES, shared) == [True]
+    assert total(VOTES, shared) == counts
+
+
+def claimed(counts: list[int], totals: list[int]) -> list[int]:
+    """Bits of counts, and of the totals that a client claims: worth 1, 2, and 2, the rest of 5."""
+    bits = [count >> place & 1 for count in counts for place in range(3)]
+    for number in totals:
+        marked = int(number > 3)
+        bits += [number - 2 * marked & 1, number - 2 * marked >> 1 & 1, marked]
+    return bits
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        claimed([3, 3, 0, 0, 0, 0, 0, 0], [5, 0]),
+        claimed([0, 0, 0, 0, 7, 0, 0, 0], [0, 5]),
+        claimed([5, 0, 0, 0, 0, 0, 0, 0], [0, 5]),
+        claimed([1, 0, 0, 0, 0, 0, 0, 0], [0, 0]),
+        [2, *claimed([2, 0, 0, 0, 0, 0, 0, 0], [2, 0])[1:]],
+        [MODULUS - 1, 1, *claimed([1, 0, 0, 0, 0, 0, 0, 0], [1, 0])[2:]],
+    ],
+)
+def test_no_other_counts_are_counted(encoded: list[int]) -> None:
+    def nothing(_: object) -> Elements:
+        return np.empty((0, 2), dtype=np.uint64)
+
+    rand = random.Random(1).randbytes(VOTES.rand_bytes)
+    shared = VOTES._split(field.elements(encoded), nothing, nonce(0), rand)
+    honest = VOTES.shard(np.array([5, 0, 0, 0, 0, 1, 0, 2]), nonce(1))
+    assert settled(VOTES, [shared, honest]) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("shape", "length"), [((0, 1, 1), 1), ((1, 2, 1), 1), ((2, 4, 1), 3), ((1, 1, 3), 8)]
+)
+def test_counts_that_no_sum_has_are_refused(shape: tuple[int, int, int], length: int) -> None:
+    with pytest.raises(InvalidParametersError):
+        Prio3(Counts(*shape), length)
+
+
+# ------------------------------------------------------------------------------------------ engines
+
+
+def engines() -> tuple[Arithmetic, Arithmetic]:
+    from earshot_server.proofs.kernels import CompiledArithmetic
+
+    return CompiledArithmetic(), LimbArithmetic()
+
+
+@settings(max_examples=examples(20), deadline=None)
+@given(st.integers(1, 3), st.integers(0, 5), st.integers(1, 30), st.integers(0, 2**32))
+def test_sums_with_signs_are_those_of_python_s_integers(
+    reports: int, sums: int, length: int, seed: int
+) -> None:
+    source = random.Random(seed)
+    edges = [0, 1, 2**64 - 1, 2**64, MODULUS - 1, MODULUS - 2**64]
+    numbers = [
+        [source.choice([source.randrange(MODULUS), *edges]) for _ in range(length)]
+        for _ in range(reports)
+    ]
+    signs = np.random.default_rng(seed).integers(-1, 2, (reports, sums, length), dtype=np.int8)
+    values = np.stack([field.elements(row) for row in numbers])
+    expected = [
+        [
+            sum(int(s) * x for s, x in zip(row, vector, strict=True)) % MODULUS
+            for row in signs[report]
+        ]
+        for report, vector in enumerate(numbers)
+    ]
+    for engine in engines():
+        found = engine.signed_dot(values, signs)
+        assert found.shape == (reports, sums, 2)
+        for report in range(reports):
+            assert np.array_equal(found[report], field.elements(expected[report]))
+
+
+def test_both_engines_make_and_verify_the_same() -> None:
+    vector, rand = np.arange(LENGTH) - 5, bytes(range(128))
+    made = [
+        Prio3(Norm(), LENGTH, context=CONTEXT, arithmetic=engine).shard(vector, nonce(0), rand)
+        for engine in engines()
+    ]
+    assert made[0] == made[1]
+    for role in Party:
+        held = [Received(nonce(0), made[0].public_share, made[0][1 + role])]
+        shares = [
+            Prio3(Norm(), LENGTH, context=CONTEXT, arithmetic=engine).verifiers(role, KEY, held)
+            for engine in engines()
+        ]
+        assert np.array_equal(shares[0].shares, shares[1].shares)
