@@ -145,6 +145,16 @@ def test_a_window_with_a_reserve_is_not_one_without() -> None:
     assert (found.first, found.discoveries, len(found.repeated)) == (later, 1, 2)
 
 
+def test_a_window_with_a_confusion_matrix_is_not_one_without() -> None:
+    """Also while the noise of both is sought, so that neither has expenses."""
+    day = date(2027, 1, 4)
+    course = [
+        Releases(PhaseKind.STATISTICS, each, each, (), confusion=confusion)
+        for each, confusion in ((day, False), (day + 400 * DAY, True))
+    ]
+    assert [each.unknown for each in windows(course, day)] == [(False,), (True,)]
+
+
 @pytest.mark.parametrize("confusion", [True, False])
 @pytest.mark.parametrize("summation", [BELL, SPLIT])
 def test_never_below_an_independent_accountant(summation: SummationName, confusion: bool) -> None:
