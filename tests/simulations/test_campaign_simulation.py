@@ -218,6 +218,33 @@ def test_every_summation_adds_up() -> None:
             assert each.most == each.planned
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("summation", [SummationName.BELL, SummationName.TWO_OPERATORS])
+def test_real_sums_have_a_confusion_matrix(summation: SummationName) -> None:
+    asked = SumOptions(summation=summation, confusion=True)
+    whole = small(weeks=1, map="ab" * 16, sum=asked)
+    run = simulate_campaign(whole, settings(summation=CampaignSummation.REAL, dropout=0.05))
+    check_noise(run)
+    assert matrices(run) == [16]
+    for each in run.spent:
+        assert each.most == each.planned
+
+
+@pytest.mark.slow
+def test_a_simulation_interrupted_after_a_matrix_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    def stop(slot: Slot) -> None:
+        if slot.planned.confusion:
+            raise KeyboardInterrupt
+
+    whole = small(map="ab" * 16, sum=SumOptions(confusion=True))
+    at_once = simulate_campaign(whole, settings())
+    with pytest.raises(KeyboardInterrupt):
+        simulate_campaign(whole, settings(), tmp_path, after_phase=stop)
+    again = simulate_campaign(whole, settings(), tmp_path)
+    assert told(again) == told(at_once)
+    assert matrices(again) == [16, 0, 0]
+
+
 def test_phones_that_refuse_are_counted_with_their_reason() -> None:
     run = simulate_campaign(small(weeks=1, expected=ExpectedContacts(phones=50)), settings())
     (slot,) = run.slots
