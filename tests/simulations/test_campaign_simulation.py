@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import zlib
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -32,8 +33,10 @@ from earshot_server.campaigns.campaign import (
 )
 from earshot_server.campaigns.plan import planned
 from earshot_server.campaigns.slots import Slot, SlotState, phase_identifier
+from earshot_simulations.campaigns import simulation
 from earshot_simulations.campaigns.factors import read_factors
 from earshot_simulations.campaigns.findings import CampaignRun
+from earshot_simulations.campaigns.kept import KeptCampaign
 from earshot_simulations.campaigns.report import write
 from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
 from earshot_simulations.campaigns.simulation import simulate_campaign
@@ -63,6 +66,10 @@ def told(run: CampaignRun) -> dict[str, Any]:
     """A run but for its time and memory."""
     plain = run.plain()
     return {name: each for name, each in plain.items() if name not in ("seconds", "peak_memory_mb")}
+
+
+def compressed(content: object) -> bytes:
+    return zlib.compress(msgspec.msgpack.encode(content))
 
 
 def check_noise(run: CampaignRun) -> None:
@@ -106,9 +113,9 @@ def test_new_phones_have_stores_of_their_own_and_all_leave_a_phase_that_is_over(
     tmp_path: Path,
 ) -> None:
     run = simulate_campaign(small(), settings(dropout=0.0, turnover=0.1), tmp_path)
-    content = (tmp_path / "campaign.state").read_bytes()
-    (states,) = msgspec.msgpack.decode(content, type=tuple[Any, Any, dict[int, bytes]])[2:]
-    stores = [MemoryStore.from_bytes(state) for state in states.values()]
+    found = KeptCampaign(tmp_path, run.plan, run.settings).read(dict[str, Any])
+    assert found is not None
+    stores = [MemoryStore.from_bytes(state) for state in found[1].values()]
     assert len(stores) == 120
     weeks = Counter(len(Ledger(store.ledger()).days) for store in stores)
     assert weeks[3] > run.spent[0].phones > 60
@@ -136,17 +143,46 @@ def test_an_interrupted_simulation_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert told(once_more) == told(whole)
 
 
+def test_a_phase_writes_what_it_changed_and_all_phones_come_back(tmp_path: Path) -> None:
+    """Phones leave from week to week, and others have their numbers."""
+    kept: list[dict[int, bytes]] = []
+
+    class Noted(KeptCampaign):
+        def keep(self, state: Any, phones: dict[int, bytes]) -> None:
+            kept.append(phones)
+            super().keep(state, phones)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "KeptCampaign", Noted)
+        run = simulate_campaign(small(weeks=4), settings(turnover=0.1), tmp_path)
+    files = [tmp_path / "campaign.state" / str(number) for number in range(4)]
+    assert files[3].stat().st_mode & 0o777 == 0o600
+    content = zlib.decompress(files[3].read_bytes())
+    written = msgspec.msgpack.decode(content, type=tuple[Any, Any, dict[int, Any]])[2].values()
+    before = Counter(entries for entries, _ in written)
+    assert before[6] > before[4] > before[0] > 3
+    assert {len(ledger) for _, (_, ledger, _) in written} <= {0, 2}
+    for phones in reversed(kept):
+        found = KeptCampaign(tmp_path, run.plan, run.settings).read(dict[str, Any])
+        assert found is not None
+        assert found[1] == phones
+        files.pop().unlink()
+
+
 def test_another_simulation_in_the_folder_is_refused_by_name(tmp_path: Path) -> None:
     simulate_campaign(small(weeks=1), settings(), tmp_path)
     with pytest.raises(InvalidInputError, match=r"another seed \(1, now 2\)"):
         simulate_campaign(small(weeks=1), settings(seed=2), tmp_path)
     with pytest.raises(InvalidInputError, match="another campaign"):
         simulate_campaign(small(weeks=2), settings(), tmp_path)
-    kept = tmp_path / "campaign.state"
+    kept = tmp_path / "campaign.state" / "0"
     whole = kept.read_bytes()
-    made_by, state, phones = msgspec.msgpack.decode(whole)
-    foreign = msgspec.msgpack.encode((made_by, {**state, "slots": 3}, phones))
-    for damaged in (b"\x00", whole[:-1], foreign):
+    made_by, state, phones = msgspec.msgpack.decode(
+        zlib.decompress(whole), type=tuple[Any, Any, dict[int, Any]]
+    )
+    foreign = (made_by, {**state, "slots": 3}, phones)
+    lost = (made_by, state, {**phones, 0: (1, phones[0][1])})
+    for damaged in (b"\x00", whole[:-1], *map(compressed, (foreign, lost))):
         kept.write_bytes(damaged)
         with pytest.raises(InvalidInputError, match="is damaged"):
             simulate_campaign(small(weeks=1), settings(), tmp_path)
