@@ -37,7 +37,7 @@ from earshot_simulations.campaigns import simulation
 from earshot_simulations.campaigns.factors import read_factors
 from earshot_simulations.campaigns.findings import CampaignRun
 from earshot_simulations.campaigns.kept import KeptCampaign
-from earshot_simulations.campaigns.report import write
+from earshot_simulations.campaigns.report import _newest, write
 from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
 from earshot_simulations.campaigns.simulation import simulate_campaign
 from earshot_simulations.engine.interface import HeardPoints
@@ -280,6 +280,25 @@ def test_sound_of_places_that_are_not_counted_is_refused() -> None:
         simulate_campaign(small(), settings(data="soundscapes", pool=1))
 
 
+def test_the_page_has_the_truth_beside_each_figure_of_the_newest_week() -> None:
+    run = simulate_campaign(small(weeks=6), settings(turnover=0.0))
+    *places, unknown, total = _newest(run)
+    last, before = run.weeks[-1], run.weeks[1:-1]
+    for number, (place, row) in enumerate(zip(LABELS, places, strict=True)):
+        true = last.true[number]
+        rate = true / last.phones
+        earlier = sum(week.true[number] for week in before) / sum(week.phones for week in before)
+        assert row[0] == place
+        assert row[2] == f"{100 * true / sum(last.true):.1f} %"
+        assert float(row[4]) == pytest.approx(rate, rel=0.01)
+        assert row[6] == f"{100 * (rate / earlier - 1):+.1f} %".replace("-", "−")
+    assert (unknown[0], unknown[2], unknown[4], unknown[6]) == ("Unknown", "–", "–", "–")
+    assert (total[0], total[2]) == ("All contacts", "–")
+    assert float(total[4]) == pytest.approx(sum(last.true) / last.phones, rel=0.01)
+    first = simulate_campaign(small(weeks=1), settings())
+    assert [row[6] for row in _newest(first)] == ["–"] * 6
+
+
 def test_a_run_is_written(tmp_path: Path) -> None:
     run = simulate_campaign(small(weeks=1), settings())
     write(run, tmp_path)
@@ -292,6 +311,7 @@ def test_a_run_is_written(tmp_path: Path) -> None:
     assert len(published) == 1 + len(LABELS) + 2
     assert held["smoothed"]["error"] is not None
     assert "1 of 1 week counted over 120 phones" in page
+    assert "1 phase: 1 week and 0 maps" in page
     with (
         room_for(1000),
         pytest.raises(InvalidInputError, match=r": cannot be written .*make room"),
