@@ -98,7 +98,7 @@ def test_recordings_that_no_place_names_make_the_matrix_shorter() -> None:
 
 
 def test_a_label_that_the_phase_does_not_know_is_in_no_row_nor_in_the_length() -> None:
-    memory = remembered([(BUS, "bus", IN), (PARK, "home", IN), (PARK, "home", BEFORE)])
+    memory = remembered([(PARK, "home", BEFORE), (BUS, "bus", IN), (PARK, "home", IN)])
     counts, matrix = sent(memory, asked())
     assert counts == near([1 / 5, 0, 0, 0, 1 / 5])
     assert np.array(matrix) == near([[1, 0], [0, 0]])
