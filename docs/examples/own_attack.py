@@ -2,12 +2,12 @@
 An attack of your own
 =====================
 
-`Settings.adversary` has seven attacks. Another one is a class that says which phones make it, and
+`Settings.adversary` has ten attacks. Another one is a class that says which phones make it, and
 what they do in place of the protocol.
 """
 
 # %%
-# These phones lie aloud: they label everything with the last label, as one of the seven does, and
+# These phones lie aloud: they label everything with the last label, as one of the ten does, and
 # put ten times as much into every sum, up to the bound of an entry, which no phone can exceed.
 
 import numpy as np

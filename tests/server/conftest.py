@@ -14,6 +14,8 @@ import pytest
 from flask import Flask
 from jinja2.bccache import Bucket, BytecodeCache
 from support.api_caller import Server
+from support.campaigns import BEGINS
+from support.moved_clock import MovedClock
 from support.unsafe_postgres import UNSAFE
 
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
@@ -154,6 +156,18 @@ def own_database(own_database_url: str) -> Iterator[Database]:
     """The same, connected."""
     with closing(Database(own_database_url, pool_size=8)) as database:
         yield database
+
+
+@pytest.fixture
+def clock(own_database: Database) -> MovedClock:
+    """The clock of the test's own database, on the first day of campaigns."""
+    return MovedClock(own_database, BEGINS)
+
+
+@pytest.fixture
+def desk(own_database: Database, clock: MovedClock, tmp_path: Path) -> Server:
+    """A server over the test's own database, by that clock."""
+    return Server.over(own_database, tmp_path)
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import math
 import os
 import threading
 from collections import Counter
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, LiteralString
 
 import msgspec
 import pytest
-from support.campaigns import campaign, publish
+from support.campaigns import BEGINS, campaign, publish
 from support.dashboard_server import application
 from support.endings import discovered
 from support.moved_clock import MovedClock
@@ -35,12 +35,6 @@ from earshot_server.store.database import Database
 from earshot_server.store.registry import Registry
 
 DAY = timedelta(days=1)
-BEGINS = datetime(2027, 1, 4, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock(own_database: Database) -> MovedClock:
-    return MovedClock(own_database, BEGINS)
 
 
 @pytest.fixture

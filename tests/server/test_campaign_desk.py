@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 from support.api_caller import Server, body_of
-from support.campaigns import campaign
+from support.campaigns import BEGINS, campaign
 from support.desk import OperatorsBrowser
 from support.moved_clock import MovedClock
 
@@ -27,19 +26,6 @@ from earshot_server.processes.driver import Driver
 from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Database
 from earshot_server.store.operators import Role
-
-BEGINS = datetime(2027, 1, 4, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock(own_database: Database) -> MovedClock:
-    return MovedClock(own_database, BEGINS)
-
-
-@pytest.fixture
-def desk(own_database: Database, clock: MovedClock, tmp_path: Path) -> Server:
-    del clock
-    return Server.over(own_database, tmp_path)
 
 
 @pytest.fixture

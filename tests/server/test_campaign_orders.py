@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.api_caller import Server, body_of, problem_of
-from support.campaigns import campaign
+from support.campaigns import BEGINS, campaign
 from support.desk import OperatorsBrowser
 from support.moved_clock import MovedClock
 
@@ -35,18 +35,6 @@ from earshot_server.store.operators import Role
 from earshot_server.store.registry import Registry
 
 DAY = timedelta(days=1)
-BEGINS = datetime(2027, 1, 4, tzinfo=UTC)
-
-
-@pytest.fixture
-def clock(own_database: Database) -> MovedClock:
-    return MovedClock(own_database, BEGINS)
-
-
-@pytest.fixture
-def desk(own_database: Database, clock: MovedClock, tmp_path: Path) -> Server:
-    del clock
-    return Server.over(own_database, tmp_path)
 
 
 def short(**changes: Any) -> Campaign:

@@ -18,11 +18,14 @@ from support.slots import COMPUTED, counts, plan, slot, weekly, year_of
 from werkzeug.test import TestResponse
 
 from earshot_server.campaigns.campaign import ExpectedContacts
+from earshot_server.campaigns.conduct import _LOST
+from earshot_server.campaigns.intervals import PublishedFigure
 from earshot_server.campaigns.plan import CampaignPlan
-from earshot_server.campaigns.series import series_of
+from earshot_server.campaigns.series import SeriesRow, Trend, series_of
 from earshot_server.campaigns.series_table import files
 from earshot_server.campaigns.slots import Slot, SlotState
 from earshot_server.dashboard import campaigns as shown
+from earshot_server.dashboard import series as shown_series
 from earshot_server.records import CampaignState
 
 PLAN = plan()
@@ -65,6 +68,8 @@ def test_the_newest_week_is_the_headline_with_shares_rates_and_changes() -> None
     assert "2 of 6 weeks counted" in said
     assert "Places, 11 Jan to 17 Jan 2027" in said
     assert "What this shows, and what it does not" in said
+    for each in ("ε bounds how much", "δ is how likely", "B keeps any phone from weighing much"):
+        assert each in said
     assert "Next: week 3; it opens by itself, from 25 Jan 2027 on, until 8 Feb 2027" in said
 
 
@@ -104,6 +109,33 @@ def test_one_page_holds_a_year_of_weeks() -> None:
     assert "53 of 53 weeks counted" in words(page)
     assert page.text.count('class="week"') == 52
     assert page.text.count("Opened late") == 1
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "told"),
+    [
+        (0.00003, 0.1, "up: +5\u00a0% (+0.003\u00a0% to +10\u00a0%)"),
+        (0.0004, 0.1, "up: +5\u00a0% (+0.04\u00a0% to +10\u00a0%)"),
+        (-0.1, -0.000012, "down: +5\u00a0% (−10\u00a0% to −0.001\u00a0%)"),
+        (0.0, 0.1, "up: +5\u00a0% (0\u00a0% to +10\u00a0%)"),
+    ],
+)
+def test_a_bound_beside_a_word_is_not_rounded_to_zero(least: float, most: float, told: str) -> None:
+    some = PublishedFigure(value=1.0, least=0.5, most=1.5)
+    change = PublishedFigure(value=0.05, least=least, most=most)
+    trend = Trend.UP if least >= 0 else Trend.DOWN
+    row = SeriesRow(contacts=some, per_phone=some, change=change, trend=trend)
+    assert shown_series.change(row).replace(" %", "\u00a0%") == told
+
+
+def test_a_week_that_a_restore_may_have_lost_says_so() -> None:
+    """A failed one points to its phase, which has the reason."""
+    slots = year(QUIET, SlotState.MISSED, SlotState.FAILED)
+    for place, reason in ((1, _LOST), (2, "too few phones")):
+        slots[place] = msgspec.structs.replace(slots[place], reason=reason)
+    said = words(get(slots))
+    assert "May have been counted after the backup from which the server was restored" in said
+    assert "Its phase failed" in said
 
 
 def test_a_damaged_campaign_is_named_beside_the_others() -> None:

@@ -25,10 +25,12 @@ from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import affordable
 from earshot_protocol.phases.learning import CENTROID_VOTE, Budget
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, NoiseLaw
@@ -38,7 +40,7 @@ from earshot_protocol.privacy.significance import LEVEL, name_p_values
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.vectors import unit_steps
-from earshot_protocol.wire import encode
+from earshot_protocol.wire import Matrix, encode
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import DEARER_RECORDING, OF_NAMED_RECORDINGS
 from earshot_server.discovery.cells import moved_cells
@@ -177,6 +179,28 @@ def test_a_crowd_that_shares_its_contacts_among_all_numbers_is_in_the_bound_of_l
     lifted = 10 * unit_steps(entries) / math.sqrt(entries) / part.mechanism.noise(10).deviation
     needed = norm.isf(0.05 / entries)
     assert 0.05 < entries * norm.sf(needed - lifted) <= found.chance < 0.2
+
+
+@pytest.mark.parametrize("phones", [10, 5000])
+def test_a_confusion_matrix_at_a_root_of_half_the_noise_changes_nothing_for_contacts(
+    phones: int,
+) -> None:
+    week = statistics_parameters(
+        phones=phones, labels=tuple("abcdefghijkl"), noise=8.0, dropout=0.0
+    )
+    agreed = AgreedPlaces(
+        encoder="points", geometry=Geometry.SPHERICAL, centroids=Matrix.of(np.eye(2)), labels=(0, 1)
+    )
+    matrix = msgspec.structs.replace(week, noise=8.0 / math.sqrt(2), places=agreed, confusion=True)
+    (plain,), (found,) = seen(week).sums, seen(matrix).sums
+    assert (plain.entries, found.entries) == (25, 25 + 144)
+    assert found.deviation == pytest.approx(plain.deviation, rel=2e-3)
+    assert plain.outlook is not None
+    assert found.outlook is not None
+    assert found.outlook.needed == pytest.approx(plain.outlook.needed, rel=2e-3)
+    assert found.outlook.clear == plain.outlook.clear
+    assert found.outlook.chance == pytest.approx(plain.outlook.chance, rel=0.02)
+    assert (plain.outlook.chance < 1) == (phones == 10)
 
 
 def test_votes_are_shared_among_environments() -> None:

@@ -8,18 +8,21 @@ import numpy as np
 import pytest
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry
+from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.privacy.mechanisms import GRID, VectorSum
+from earshot_protocol.voting.sums import two_operator_parameters
+from earshot_protocol.voting.totals import check_total
 from earshot_protocol.wire import Matrix
 from earshot_simulations.adversary.adversary import Adversary
-from earshot_simulations.adversary.attack import far_place
+from earshot_simulations.adversary.attack import far_place, opposite_place
 from earshot_simulations.adversary.built_in import built_in
 from earshot_simulations.adversary.success import measure
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.run import Run, render, result
 from earshot_simulations.phases.settings import Discovery, Settings, SummationChoice
 from earshot_simulations.phases.simulation import simulate
-from earshot_simulations.populations import Blobs, Recordings, Soundscapes
+from earshot_simulations.populations import Blobs, LiftedBlobs, Recordings, Soundscapes
 
 PEACE = Settings(
     discovery=Discovery.LOCAL,
@@ -109,6 +112,51 @@ def test_everything_gets_the_last_label() -> None:
     made = dataclasses.replace(PEACE, adversary=adversary).attack(blobs)
     (phone, *_) = made.corrupted
     assert set(made.heard(phone, blobs.recordings(phone)).labels.tolist()) == {3}
+
+
+def test_the_first_label_is_pushed_away_by_the_opposite_of_its_sound() -> None:
+    blobs = LiftedBlobs(50, 10, 4, 0.5, 0)
+    settings = Settings(phones=50, scenes=4, adversary=Adversary(pushed_label=0.1), jobs=1)
+    made = settings.attack(blobs)
+    (phone, *_) = made.corrupted
+    held = made.heard(phone, blobs.recordings(phone))
+    assert set(held.labels.tolist()) == {0}
+    first = blobs.held_out().points[blobs.held_out().scenes == 0]
+    assert (first @ held.points[0]).max() < -0.98
+    with pytest.raises(InvalidParametersError, match="no held-out recording is of 'scene 1'"):
+        opposite_place(Unheard(50, 10, 4, 0.5, 0), 0)
+
+
+class Unheard(LiftedBlobs):
+    """Blobs of which nobody ever hears the first."""
+
+    def held_out(self) -> Recordings:
+        found = super().held_out()
+        return found.rows(found.scenes > 0)
+
+
+def test_counts_are_as_negative_as_a_vector_of_legal_length_allows() -> None:
+    attack = built_in({"negative_counts": frozenset({4})}, np.ones(3, np.float32)).made[0].attack
+    honest = np.full((5, 4), 9)
+    vector = attack.added(4, honest, None)
+    assert not vector[:, :-1].any()
+    steps = GRID / np.sqrt(5)
+    assert vector[:, -1] == pytest.approx(-steps, abs=2)
+    assert np.square(vector).sum() <= GRID**2
+    cells = np.full((7, 3), 9)
+    assert attack.added(4, cells, None) is cells
+
+
+@pytest.mark.parametrize("liars", [1, 4])
+def test_false_vectors_are_a_total_that_honest_phones_could_have(liars: int) -> None:
+    place = unit_rows(np.arange(1.0, 65.0)[None])[0].astype(np.float32)
+    made = built_in({"false_vectors": frozenset(range(liars))}, place).made[0].attack
+    mechanism = VectorSum(1.0, 15 * 65, 1e-6, None)
+    parameters = two_operator_parameters(mechanism, (15, 65), 100, 50, 60.0)
+    total = liars * made.added(0, np.zeros((15, 65), np.int64), parameters)
+    assert np.linalg.norm(total[0]) == pytest.approx(50 * GRID, rel=1e-3)
+    assert (total[1::2] == -total[:-1:2]).all()
+    check_total(total, mechanism, 100)
 
 
 @pytest.mark.parametrize(

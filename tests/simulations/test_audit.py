@@ -23,14 +23,21 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import learning
 from earshot_protocol.phases.discovery import LABELS, rows_of
 from earshot_protocol.phases.kinds import KINDS
-from earshot_protocol.phases.statistics import StatisticsParameters
+from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy import coins, noise
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd, Selection, SelectionMethod
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, SumMechanism, Unit
 from earshot_protocol.privacy.sum_noise import SumNoise
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.phases.sitting import is_seated
-from earshot_simulations.auditing import catalogue, faults, samplers, vectors, writing
+from earshot_simulations.auditing import (
+    catalogue,
+    contacts,
+    faults,
+    samplers,
+    vectors,
+    writing,
+)
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
 from earshot_simulations.auditing.findings import (
     EXACT,
@@ -240,6 +247,39 @@ def test_faults_of_sums_of_labels_are_caught() -> None:
     assert by_labels > 1.3, "√2 of what is allowed"
     assert by_kind > 1.3, "√2 of what is allowed"
     assert by_most > 1.2, "all that a phone sends moves to other rows"
+
+
+CONFUSION = "contacts by environment, confusion matrix"
+
+
+@pytest.mark.slow
+def test_a_confusion_matrix_is_moved_as_far_as_it_claims_and_faults_of_it_farther() -> None:
+    parameters = PHASES[CONFUSION]
+    assert isinstance(parameters, StatisticsParameters)
+    (mechanism,) = parameters.plan().mechanisms.values()
+    found = list(audit_mechanism("histogram", mechanism, parameters, QUICK))
+    assert all(each.passed for each in found)
+    distances = [each for each in found if isinstance(each, Check) and "distance" in each.case]
+    for each, unit in zip(distances, (Unit.RECORDING, Unit.PHONE), strict=False):
+        declared = mechanism.sensitivity(unit)  # type: ignore[attr-defined]
+        assert 0.99 * declared < float(each.found) <= declared
+    for fault in faults.confusion_faults(0):
+        assert isinstance(fault, Finding)
+        assert fault.exceeds
+        assert fault.measured.low > 1.1 * fault.proven
+
+
+def test_contacts_of_every_label_lie_at_every_place_and_at_none() -> None:
+    parameters = PHASES[CONFUSION]
+    assert isinstance(parameters, StatisticsParameters)
+    part, labels = parameters.plan().part(HISTOGRAM), len(parameters.labels)
+    seen = np.zeros((labels, labels))
+    for sorts in contacts._data_sets(parameters, np.random.default_rng(0)):
+        sent = contacts._contribution(part, parameters, sorts)  # type: ignore[arg-type]
+        seen += sent[parameters.count_entries :].reshape(labels, labels) > 0
+    assert (seen > 10).all()
+    far = contacts._contribution(part, parameters, np.array([2 * parameters.count_entries + 1]))  # type: ignore[arg-type]
+    assert np.flatnonzero(far).tolist() == [1]
 
 
 def test_the_audited_kinds_are_those_of_recordings_that_lie_close_together() -> None:

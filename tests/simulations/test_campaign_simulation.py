@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import zlib
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -33,9 +34,11 @@ from earshot_server.campaigns.campaign import (
 )
 from earshot_server.campaigns.plan import planned
 from earshot_server.campaigns.slots import Slot, SlotState, phase_identifier
+from earshot_simulations.campaigns import simulation
 from earshot_simulations.campaigns.factors import read_factors
 from earshot_simulations.campaigns.findings import CampaignRun
-from earshot_simulations.campaigns.report import write
+from earshot_simulations.campaigns.kept import KeptCampaign
+from earshot_simulations.campaigns.report import _newest, write
 from earshot_simulations.campaigns.settings import CampaignSettings, CampaignSummation
 from earshot_simulations.campaigns.simulation import simulate_campaign
 from earshot_simulations.engine.interface import HeardPoints
@@ -65,6 +68,10 @@ def told(run: CampaignRun) -> dict[str, Any]:
     """A run but for its time and memory."""
     plain = run.plain()
     return {name: each for name, each in plain.items() if name not in ("seconds", "peak_memory_mb")}
+
+
+def compressed(content: object) -> bytes:
+    return zlib.compress(msgspec.msgpack.encode(content))
 
 
 def check_noise(run: CampaignRun) -> None:
@@ -108,9 +115,9 @@ def test_new_phones_have_stores_of_their_own_and_all_leave_a_phase_that_is_over(
     tmp_path: Path,
 ) -> None:
     run = simulate_campaign(small(), settings(dropout=0.0, turnover=0.1), tmp_path)
-    content = (tmp_path / "campaign.state").read_bytes()
-    (states,) = msgspec.msgpack.decode(content, type=tuple[Any, Any, dict[int, bytes]])[2:]
-    stores = [MemoryStore.from_bytes(state) for state in states.values()]
+    found = KeptCampaign(tmp_path, run.plan, run.settings).read(dict[str, Any])
+    assert found is not None
+    stores = [MemoryStore.from_bytes(state) for state in found[1].values()]
     assert len(stores) == 120
     weeks = Counter(len(Ledger(store.ledger()).days) for store in stores)
     assert weeks[3] > run.spent[0].phones > 60
@@ -138,17 +145,46 @@ def test_an_interrupted_simulation_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert told(once_more) == told(whole)
 
 
+def test_a_phase_writes_what_it_changed_and_all_phones_come_back(tmp_path: Path) -> None:
+    """Phones leave from week to week, and others have their numbers."""
+    kept: list[dict[int, bytes]] = []
+
+    class Noted(KeptCampaign):
+        def keep(self, state: Any, phones: dict[int, bytes]) -> None:
+            kept.append(phones)
+            super().keep(state, phones)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulation, "KeptCampaign", Noted)
+        run = simulate_campaign(small(weeks=4), settings(turnover=0.1), tmp_path)
+    files = [tmp_path / "campaign.state" / str(number) for number in range(4)]
+    assert files[3].stat().st_mode & 0o777 == 0o600
+    content = zlib.decompress(files[3].read_bytes())
+    written = msgspec.msgpack.decode(content, type=tuple[Any, Any, dict[int, Any]])[2].values()
+    before = Counter(entries for entries, _ in written)
+    assert before[6] > before[4] > before[0] > 3
+    assert {len(ledger) for _, (_, ledger, _) in written} <= {0, 2}
+    for phones in reversed(kept):
+        found = KeptCampaign(tmp_path, run.plan, run.settings).read(dict[str, Any])
+        assert found is not None
+        assert found[1] == phones
+        files.pop().unlink()
+
+
 def test_another_simulation_in_the_folder_is_refused_by_name(tmp_path: Path) -> None:
     simulate_campaign(small(weeks=1), settings(), tmp_path)
     with pytest.raises(InvalidInputError, match=r"another seed \(1, now 2\)"):
         simulate_campaign(small(weeks=1), settings(seed=2), tmp_path)
     with pytest.raises(InvalidInputError, match="another campaign"):
         simulate_campaign(small(weeks=2), settings(), tmp_path)
-    kept = tmp_path / "campaign.state"
+    kept = tmp_path / "campaign.state" / "0"
     whole = kept.read_bytes()
-    made_by, state, phones = msgspec.msgpack.decode(whole)
-    foreign = msgspec.msgpack.encode((made_by, {**state, "slots": 3}, phones))
-    for damaged in (b"\x00", whole[:-1], foreign):
+    made_by, state, phones = msgspec.msgpack.decode(
+        zlib.decompress(whole), type=tuple[Any, Any, dict[int, Any]]
+    )
+    foreign = (made_by, {**state, "slots": 3}, phones)
+    lost = (made_by, state, {**phones, 0: (1, phones[0][1])})
+    for damaged in (b"\x00", whole[:-1], *map(compressed, (foreign, lost))):
         kept.write_bytes(damaged)
         with pytest.raises(InvalidInputError, match="is damaged"):
             simulate_campaign(small(weeks=1), settings(), tmp_path)
@@ -218,6 +254,33 @@ def test_every_summation_adds_up() -> None:
             assert each.most == each.planned
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("summation", [SummationName.BELL, SummationName.TWO_OPERATORS])
+def test_real_sums_have_a_confusion_matrix(summation: SummationName) -> None:
+    asked = SumOptions(summation=summation, confusion=True)
+    whole = small(weeks=1, map="ab" * 16, sum=asked)
+    run = simulate_campaign(whole, settings(summation=CampaignSummation.REAL, dropout=0.05))
+    check_noise(run)
+    assert matrices(run) == [16]
+    for each in run.spent:
+        assert each.most == each.planned
+
+
+@pytest.mark.slow
+def test_a_simulation_interrupted_after_a_matrix_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    def stop(slot: Slot) -> None:
+        if slot.planned.confusion:
+            raise KeyboardInterrupt
+
+    whole = small(map="ab" * 16, sum=SumOptions(confusion=True))
+    at_once = simulate_campaign(whole, settings())
+    with pytest.raises(KeyboardInterrupt):
+        simulate_campaign(whole, settings(), tmp_path, after_phase=stop)
+    again = simulate_campaign(whole, settings(), tmp_path)
+    assert told(again) == told(at_once)
+    assert matrices(again) == [16, 0, 0]
+
+
 def test_phones_that_refuse_are_counted_with_their_reason() -> None:
     run = simulate_campaign(small(weeks=1, expected=ExpectedContacts(phones=50)), settings())
     (slot,) = run.slots
@@ -256,6 +319,25 @@ def test_sound_of_places_that_are_not_counted_is_refused() -> None:
         simulate_campaign(small(), settings(data="soundscapes", pool=1))
 
 
+def test_the_page_has_the_truth_beside_each_figure_of_the_newest_week() -> None:
+    run = simulate_campaign(small(weeks=6), settings(turnover=0.0))
+    *places, unknown, total = _newest(run)
+    last, before = run.weeks[-1], run.weeks[1:-1]
+    for number, (place, row) in enumerate(zip(LABELS, places, strict=True)):
+        true = last.true[number]
+        rate = true / last.phones
+        earlier = sum(week.true[number] for week in before) / sum(week.phones for week in before)
+        assert row[0] == place
+        assert row[2] == f"{100 * true / sum(last.true):.1f} %"
+        assert float(row[4]) == pytest.approx(rate, rel=0.01)
+        assert row[6] == f"{100 * (rate / earlier - 1):+.1f} %".replace("-", "−")
+    assert (unknown[0], unknown[2], unknown[4], unknown[6]) == ("Unknown", "–", "–", "–")
+    assert (total[0], total[2]) == ("All contacts", "–")
+    assert float(total[4]) == pytest.approx(sum(last.true) / last.phones, rel=0.01)
+    first = simulate_campaign(small(weeks=1), settings())
+    assert [row[6] for row in _newest(first)] == ["–"] * 6
+
+
 def test_a_run_is_written(tmp_path: Path) -> None:
     run = simulate_campaign(small(weeks=1), settings())
     write(run, tmp_path)
@@ -268,6 +350,7 @@ def test_a_run_is_written(tmp_path: Path) -> None:
     assert len(published) == 1 + len(LABELS) + 2
     assert held["accuracy"]["smoothed_error"] is not None
     assert "1 of 1 week counted over 120 phones" in page
+    assert "1 phase: 1 week and 0 maps" in page
     with (
         room_for(1000),
         pytest.raises(InvalidInputError, match=r": cannot be written .*make room"),

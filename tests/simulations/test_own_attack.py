@@ -1,4 +1,4 @@
-"""An attack of one's own, besides the seven that settings name."""
+"""An attack of one's own, besides those that settings name."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_an_attack_is_made_by_its_phones_and_said() -> None:
     assert "names no place that it wants published" in page
 
 
-def test_written_anew_one_of_the_seven_does_the_same() -> None:
+def test_written_anew_a_built_in_one_does_the_same() -> None:
     """The same phones, by the same protocol: all that the seed decides comes out alike."""
     settings = replace(SUMS, adversary=Adversary(one_label=0.2))
     built_in = simulate(settings)

@@ -10,12 +10,20 @@ import pytest
 from support.simulated import KINDS, essence
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations import Settings, SummationChoice, result, simulate
+from earshot_protocol.privacy.mechanisms import GRID, Unit
+from earshot_simulations import (
+    Attack,
+    OwnCodeError,
+    PolicyChoice,
+    Settings,
+    SummationChoice,
+    result,
+    simulate,
+)
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.phases.run import NOISELESS
-from earshot_simulations.phases.settings import PhaseSettings
+from earshot_simulations.phases.settings import Discovery, PhaseSettings
 from earshot_simulations.populations import Blobs
 
 BOTH = SummationChoice.TWO_OPERATORS
@@ -101,6 +109,76 @@ def test_proved_ballots_cannot_be_stuffed() -> None:
     assert "54 of 60 phones answered" in proved.interrupted  # nobody may vanish here
     refused = [note for note in proved.notes if "zeros and at most 3 ones" in note]
     assert len(refused) == 6
+
+
+VECTORS = Settings(
+    phones=200,
+    recordings=20,
+    scenes=6,
+    labelled=0.5,
+    corrupted=0.0,
+    epsilon=8.0,
+    policy=PolicyChoice.ANYTHING,
+    summation=BOTH,
+    jobs=1,
+    seed=3,
+)
+
+
+def test_one_phone_of_two_hundred_takes_half_of_all_names() -> None:
+    """Half of the rows point away from where the adversary wants them, and name nothing."""
+    run = simulate(replace(VECTORS, adversary=Adversary(false_vectors=0.005)))
+    assert run.interrupted is None
+    assert run.adversary is not None
+    assert (run.adversary.controlled, run.adversary.refused) == (1, 0)
+    assert run.found.label_accuracy is not None
+    assert run.found.label_accuracy < 0.6
+    assert max(run.found.lengths) > 100
+
+
+@pytest.mark.parametrize("attack", ["negative_counts", "pushed_label"])
+def test_legal_vectors_of_one_in_twenty_take_few_names(attack: str) -> None:
+    run = simulate(replace(VECTORS, adversary=Adversary(**{attack: 0.05})))
+    assert run.interrupted is None
+    assert run.found.label_accuracy is not None
+    assert run.found.label_accuracy > 0.95
+
+
+def test_an_attack_of_one_s_own_exceeds_the_bound_by_what_it_says() -> None:
+    """Without noise, the total has its entry and all that the others heard."""
+
+    class Loud(Attack):
+        def phones(self, count: int, seed: int) -> range:
+            return range(1)
+
+        def added(self, phone: int, values: np.ndarray, parameters: object) -> np.ndarray:
+            vector = np.zeros_like(values)
+            vector[0, 0] = -50 * GRID
+            return vector
+
+    quiet = replace(VECTORS, phones=60, epsilon=NOISELESS, sums=0)
+    run = simulate(quiet, attack=Loud())
+    assert run.found.lengths[0] > 50 - 60 / math.sqrt(6)
+    assert run.found.global_centroids is not None
+    assert run.found.global_centroids[0, 0] < -0.9
+    ideal = replace(quiet, summation=SummationChoice.IDEAL)
+    with pytest.raises(OwnCodeError, match="exceeds the bound"):
+        simulate(ideal, attack=Loud())
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"summation": SummationChoice.REAL}, "false_vectors=0.1: .* --summation two-operators"),
+        ({"summation": SummationChoice.IDEAL}, "phones of --summation ideal stay within the bound"),
+        ({"discovery": Discovery.LOCAL}, "adversary.false_vectors: .* --discovery secure-sum"),
+    ],
+)
+def test_false_vectors_need_a_sum_of_vectors_that_cannot_tell(
+    changes: dict[str, object], said: str
+) -> None:
+    with pytest.raises(InvalidParametersError, match=said):
+        replace(VECTORS, adversary=Adversary(false_vectors=0.1), **changes).check()  # type: ignore[arg-type]
 
 
 def test_the_result_names_the_summation() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from earshot_server.campaigns.campaign import (
 )
 from earshot_server.store.database import Database
 
+BEGINS = datetime(2027, 1, 4, tzinfo=UTC)
 PLACES = tuple("abcdefghijkl")
 MINIMAL = """\
 name = "Contacts in the north, 2027"
@@ -33,7 +34,7 @@ def campaign(**changes: Any) -> Campaign:
     """A year over twelve places, with four discoveries and one in reserve."""
     usual: dict[str, Any] = {
         "name": "Contacts in the north, 2027",
-        "begins": date(2027, 1, 4),
+        "begins": BEGINS.date(),
         "weeks": 52,
         "labels": PLACES,
         "expected": ExpectedContacts(phones=5000),

@@ -10,6 +10,7 @@ import csv
 import http.client
 import io
 import random
+import shutil
 import threading
 import time
 from collections import Counter
@@ -230,11 +231,17 @@ class Run:
         self.helper, self.proxy = helper, proxy
         data = folder / "leader"
         self.leader = bytes.fromhex(Credentials.load_or_create(data, leads=True).leader)
-        self.server = ServerProcess(
-            data, postgres.url, "--helper", proxy.address, "--helper-key", helper.identity.hex()
-        )
+        self.server = self._server(data)
         self.disturbance: Callable[[], None] | None = None
         self._disturbing: list[threading.Thread] = []
+
+    def _server(self, data: Path) -> ServerProcess:
+        helper = ("--helper", self.proxy.address, "--helper-key", self.helper.identity.hex())
+        return ServerProcess(data, self.postgres.url, *helper)
+
+    def another_server(self) -> ServerProcess:
+        """Return a server with the same credentials and database."""
+        return self._server(shutil.copytree(self.server.data, self.folder / "another leader"))
 
     def begin(self, web: WebPhone) -> None:
         self.operator = self.server.operator()
@@ -375,16 +382,17 @@ def test_a_campaign_counts_each_contact_once_whatever_is_killed(run: Run) -> Non
     run.play(3, DyingHelper(run.helper, "during", OFFER_PATH), run.server.restart)
     run.play(4, DyingHelper(run.helper, "during", TOTAL_PATH), run.kill_postgres)
 
-    # A helper is down when the slot opens.
-    run.to(35)
-    run.helper.kill()
-    await_(lambda: run.in_trouble(5, "unreachable"), "a helper that is down")
-    run.helper.start()
-    run.clock.move(timedelta(hours=1))
-    run.play(5, DyingHelper(run.helper, "after", TOTAL_PATH), run.kill_driver)
+    # Another server has the same database, so there are two drivers; a helper is down.
+    with run.another_server():
+        run.to(35)
+        run.helper.kill()
+        await_(lambda: run.in_trouble(5, "unreachable"), "a helper that is down")
+        run.helper.start()
+        run.clock.move(timedelta(hours=1))
+        run.play(5, DyingHelper(run.helper, "after", TOTAL_PATH), run.kill_driver)
 
-    run.to(42)
-    run.play(6, DyingHelper(run.helper, "before", OFFER_PATH), run.kill_both)
+        run.to(42)
+        run.play(6, DyingHelper(run.helper, "before", OFFER_PATH), run.kill_both)
 
     # A helper is down for so long that contacts would be deleted before phones are asked.
     run.to(62)

@@ -16,12 +16,10 @@ import msgspec
 import numpy as np
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.parameters import Parameters
-from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.accounting import TOLD_DELTA, Expense, epsilon_at
 from earshot_protocol.privacy.budgets import BUDGETS, Span
@@ -33,7 +31,6 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_protocol.wire import Matrix
 from earshot_server.campaigns.campaign import Campaign, plain
 from earshot_server.campaigns.reach import (
     Reach,
@@ -251,18 +248,14 @@ class Planning:
 
     @property
     def confusion_week(self) -> StatisticsParameters | None:
-        """Parameters of the phase that counts a week with a confusion matrix; None without any.
-
-        Their places stand for those of any map.
-        """
+        """Parameters of the phase that counts a week with a confusion matrix; None without any."""
         if not self.confusion:
             return None
-        week = self._week(self.week.contacts, self.noise, confusion=True)
-        return msgspec.structs.replace(week, places=_SOMEWHERE)
+        return self._week(self.week.contacts, self.noise, confusion=True)
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the campaign, all that was proposed, and the plan that it follows."""
+        """SHA-256 over the campaign, B, the noise, its matrices, and the plan that it follows."""
         told = {
             "campaign": plain(self.campaign),
             "contacts": self.week.contacts,
@@ -339,7 +332,8 @@ class Planning:
     def _noise(self) -> float:
         """Return the least noise multiplier that keeps to the budget over every 366 days.
 
-        A week by itself costs no more than a default phone accepts in one phase.
+        A week by itself, also with a confusion matrix, costs no more than a default phone accepts
+        in one phase.
         """
         epsilon, limits = self.campaign.budget.epsilon, Limits()
         scale = largest_scale(
@@ -459,14 +453,6 @@ def _anywhere(count: int) -> CentroidSet:
     return CentroidSet.of(np.ones((count, discovery_budget.DIMENSIONS)))
 
 
-_SOMEWHERE = AgreedPlaces(
-    encoder=DEFAULT_ENCODER,
-    geometry=Geometry.SPHERICAL,
-    centroids=Matrix.of(np.ones((1, discovery_budget.DIMENSIONS), dtype=np.float32)),
-    labels=(0,),
-)
-
-
 def _costs(possible: Sequence[Window], in_time: Sequence[Window]) -> list[YearCost]:
     limits = Limits()
     found = []
@@ -539,7 +525,7 @@ def _bytes_up(week: StatisticsParameters) -> int:
 def _refusals(made: Planning) -> list[Refusal]:
     """Return why a default phone refuses a phase, or the budgets of a year; each rule once."""
     found: dict[str, Refusal] = {}
-    for parameters in (made.week, made.confusion_week, made.discovery):
+    for parameters in (made.week, made.discovery):
         for refused in default_refusals(parameters) if parameters else ():
             found.setdefault(refused.rule, Refusal(refused.rule.value, refused.reason))
     for budget in (each for each in BUDGETS if each.span is Span.YEAR):

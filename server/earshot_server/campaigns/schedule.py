@@ -121,11 +121,11 @@ def scheduled(
     retries = campaign.discovery.retries if campaign.discovery else 0
     expected = _openings(due, lengths, free, retries=0)
     latest = _openings(due, lengths, free, retries)
-    phases, unmatched = [], False
+    phases, new_map = [], False
     for (kind, number, day), start, last_start in zip(due, expected, latest, strict=True):
         counts = kind is PhaseKind.STATISTICS
         # A campaign that follows likewise begins with a map of its file as well.
-        unmatched = unmatched or (bool(campaign.map) and (number - 1) % campaign.weeks == 0)
+        new_map = new_map or (bool(campaign.map) and (number - 1) % campaign.weeks == 0)
         phases.append(
             PlannedPhase(
                 kind=kind,
@@ -136,10 +136,10 @@ def scheduled(
                 last=midnight(day + LATEST),
                 expected=start,
                 latest=last_start,
-                confusion=confusion and counts and unmatched,
+                confusion=confusion and counts and new_map,
             )
         )
-        unmatched = not counts
+        new_map = not counts
     return tuple(phases)
 
 

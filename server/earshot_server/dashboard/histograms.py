@@ -26,13 +26,13 @@ from earshot_protocol.phases.discovery import LABELS, Discovered
 from earshot_protocol.phases.learning import LABEL_VOTE, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
+from earshot_protocol.phases.statistics import HISTOGRAM, Statistics, StatisticsParameters
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.significance import LEVEL, count_p_values
-from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.dashboard.languages import noted
 from earshot_server.dashboard.wording import window
+from earshot_server.phases.statistics import steps
 from earshot_server.records import PhaseRecord
 
 CONFIDENCE = 1 - LEVEL
@@ -173,8 +173,11 @@ def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     """Return the histogram of one statistics phase."""
+    parameters = record.parameters
+    if not isinstance(parameters, StatisticsParameters):
+        raise TypeError(parameters)
     one, both = (sum_noise(record, HISTOGRAM, entries) for entries in (1, 2))
-    step = unit_steps(2 * len(published.label_names) + 1) / published.contacts
+    step = steps(parameters)
     counts = {
         name: CountInterval.around(count, both.radius() / step, min(p_values))
         for name, count, *p_values in zip(
@@ -187,7 +190,7 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     }
     lasts = published.until - published.since if published.until and published.since else None
     # Contacts named by other places do not compare.
-    asked = (published.contacts, lasts, getattr(record.parameters, "places", None))
+    asked = (published.contacts, lasts, parameters.places)
     made = _histogram(record, HISTOGRAM, counts, both, asked, {}, CONTACTS)
     return replace(
         made,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from decimal import Decimal
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -40,6 +41,7 @@ _REASONS = frozenset(
     (
         *(noted("waits for its turn"), noted("is being counted"), noted("did not begin in time")),
         *(noted("the campaign was stopped"), noted("no phone took part")),
+        noted("may have been counted after the backup from which the server was restored"),
     )
 )
 _MOST_NAMED = 3
@@ -439,7 +441,7 @@ def _percent(value: float) -> str:
 
 
 def _signed(value: float) -> str:
-    """Return a relative change as a percentage with its sign, to two decimals if it is near 0."""
+    """Return a relative change as a percentage with its sign, to one digit if it is near 0."""
     percent = 100 * value
     # Beside "up", a bound that is not 0 is not shown as 0.
     number = _signless(percent) if abs(percent) >= 0.05 else _near_zero(percent)
@@ -448,8 +450,7 @@ def _signed(value: float) -> str:
 
 
 def _near_zero(value: float) -> str:
-    digits = f"{value:.2f}".replace("-", "−").replace(".", _("."))
-    return digits if float(f"{value:.2f}") else "0"
+    return f"{Decimal(f'{value or 0:.1g}'):f}".replace("-", "−").replace(".", _("."))
 
 
 def _signless(value: float) -> str:

@@ -5,6 +5,7 @@ Numbers are as they were published, times are ISO 8601 in UTC.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -79,6 +80,8 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
             sheets |= _samples(record, labelled)
         case Statistics() as statistics:
             sheets["histogram"] = _histogram(record, statistics)
+            if statistics.confusion:
+                sheets["confusion"] = _confusion(statistics)
         case Outcome() as outcome:
             sheets["outcome"] = Sheet(("name", "value"), tuple(outcomes.plain_rows(outcome)))
     return sheets
@@ -236,6 +239,15 @@ def _histogram(record: PhaseRecord, published: Statistics) -> Sheet:
             (bar.label, *bar.counted[:3], _yes(bar.counted.clear), bar.labelled, bar.named)
             for bar in tables.histogram(record, published)
         ),
+    )
+
+
+def _confusion(published: Statistics) -> Sheet:
+    names, deviation = published.label_names, published.deviation / published.contacts
+    pairs = zip(itertools.product(names, names), published.confusion, strict=True)
+    return Sheet(
+        ("label", "name", "recordings", "standard deviation of the noise"),
+        tuple((label, name, recordings, deviation) for (label, name), recordings in pairs),
     )
 
 

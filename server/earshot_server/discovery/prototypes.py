@@ -21,6 +21,13 @@ SPREAD = 0.28
 It hardly depends on the sounds and the encoder: .24 to .33 for three collections and two encoders,
 where mean cosines were .58 to .83 (docs/decisions/0055).
 """
+LARGEST_MEAN = 0.83
+"""Largest mean cosine that narrows a radius: the largest of three collections and two encoders.
+
+The number of sounds is the phones' word. Without this limit, one phone whose counting entries are
+all negative would cancel the counts of four others or more, and a few such phones would narrow the
+radius until hardly any sound had a name (docs/decisions/0082).
+"""
 LEAST_COSINE = 0.2
 """Smallest cosine at which a prototype without noise names a sound, whatever the mean cosine."""
 
@@ -73,12 +80,13 @@ def prototypes(
 def radius(found: Prototypes, deviation: float, kept: npt.NDArray[np.int64]) -> float:
     """Return the largest distance, 1 − cosine, at which a prototype names a sound.
 
-    About 5 % of labelled sounds are intended to lie beyond it. The mean cosine of sounds to the
-    direction of their sum is the sum's length over their number; 5 % of the cosines are more than
-    `SPREAD` below it. The number is noisy, so the standard deviation of its noise is added; if it
-    is not clear of the noise, the cosine is `LEAST_COSINE`. Noise also turns a prototype: its
-    cosine to its direction without noise is l/√(l² + dσ²) for a row of length l without noise, and
-    cosines to sounds shrink by the same factor. Both are means over the clear prototypes.
+    About 5 % of labelled sounds are intended to lie beyond it, and fewer where sounds are more
+    alike than `LARGEST_MEAN`. The mean cosine of sounds to the direction of their sum is the sum's
+    length over their number; 5 % of the cosines are more than `SPREAD` below it. The number is
+    noisy, so the standard deviation of its noise is added; if it is not clear of the noise, the
+    cosine is `LEAST_COSINE`. Noise also turns a prototype: its cosine to its direction without
+    noise is l/√(l² + dσ²) for a row of length l without noise, and cosines to sounds shrink by the
+    same factor. Both are means over the clear prototypes.
 
     Args:
         found: Directions, lengths and p-values of all rows.
@@ -92,7 +100,7 @@ def radius(found: Prototypes, deviation: float, kept: npt.NDArray[np.int64]) -> 
     noise, least = math.sqrt(len(clear)) * deviation, LEAST_COSINE
     if counted > least_clear_component(noise, 1):
         mean = float(lengths.sum()) / UNCOUNTED * COUNTED / (counted + noise)
-        least = max(least, min(1.0, mean) - SPREAD)
+        least = max(least, min(LARGEST_MEAN, mean) - SPREAD)
     return 1.0 - least * float(turned(lengths, deviation, found.directions.shape[1]).mean())
 
 

@@ -26,6 +26,12 @@ class Adversary:
         swapped_labels: Fraction of phones that label only recordings of the first two scenes, each
             with the other's label.
         one_label: Fraction of phones that label everything they hear with the last label.
+        pushed_label: Fraction of phones that claim to hear only the opposite of the first label's
+            sound, under that label; in a discovery by secure sums.
+        negative_counts: Fraction of phones that put their whole vector into the entries that count
+            labelled recordings, all negative; in a discovery by secure sums.
+        false_vectors: Fraction of phones that together add vectors as long as those of half of all
+            phones to every row of a sum; in a discovery by secure sums of two operators.
         wrong_shares: Fraction of phones that reveal wrong shares of their neighbours' secrets.
         garbage: Fraction of phones that answer every task with random bytes.
         dropouts: Fraction of phones that vanish together before the last round of the last secure
@@ -40,6 +46,9 @@ class Adversary:
     ballot_stuffing: float = 0.0
     swapped_labels: float = 0.0
     one_label: float = 0.0
+    pushed_label: float = 0.0
+    negative_counts: float = 0.0
+    false_vectors: float = 0.0
     wrong_shares: float = 0.0
     garbage: float = 0.0
     dropouts: float = 0.0

@@ -14,11 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import EarshotError, InvalidParametersError
-from earshot_protocol.geometry import Geometry
+from earshot_protocol.geometry import Geometry, unit_rows
+from earshot_protocol.overriding import override
 from earshot_protocol.phases.learning import LocalCentroids
 from earshot_protocol.phases.plan import Plan
+from earshot_protocol.secure_sum.encoding import pack, unpack
 from earshot_protocol.secure_sum.interface import Participant, Summation
+from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.summations import Opening
+from earshot_protocol.two_operators.messages import PhoneReport, SendReport
+from earshot_protocol.two_operators.participant import ReportingParticipant
 from earshot_protocol.wire import Answer, Matrix, encode
 from earshot_simulations.own_code import OwnCodeError, own_array, own_code
 from earshot_simulations.populations import Recordings, SimulatedPopulation
@@ -79,7 +84,7 @@ class Attack(Protocol):
             phone: Number of the phone.
             values: Its ballot or its part of the sum, as the protocol has it.
             parameters: Parameters of the sum: `phones`, and `bound`, the largest magnitude of an
-                entry, which a phone cannot exceed.
+                entry. A phone can exceed it only in a sum by two operators without proofs.
         """
         del phone, parameters
         return values
@@ -318,6 +323,9 @@ class _Adding:
             with each.asked("added", self._phone):
                 values = each.attack.added(self._phone, values, task.parameters)
         try:
+            whole = isinstance(values, np.ndarray) and values.dtype.kind == "i"
+            if whole and isinstance(task, SendReport) and task.parameters.ones is None:
+                return _BeyondBound(task, values, told)
             return self._honest(task, values, told)
         except EarshotError as error:
             own = [each.name for each in self._makes if each.is_own]
@@ -329,6 +337,44 @@ class _Adding:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._honest, name)
+
+
+class _BeyondBound(ReportingParticipant):
+    """Participant whose entries are as large as words hold.
+
+    The phone's own program checks the bound of an entry, so a phone with another program can exceed
+    it. Neither operator sees that, unless inputs are proved.
+    """
+
+    @override
+    def __init__(self, task: SendReport, values: npt.NDArray[np.int64], told: bytes = b"") -> None:
+        self._parameters = task.parameters
+        within = np.clip(values, -self._parameters.bound, self._parameters.bound)
+        super().__init__(task, within, told)
+        self._beyond = values - within
+
+    @override
+    def answer(self, task: SumTask) -> PhoneReport:
+        report = super().answer(task)
+        share = unpack(report.share, self._parameters)
+        share += self._beyond.reshape(-1).astype(share.dtype)
+        packed = pack(share, self._parameters.modulus_bits)
+        return msgspec.structs.replace(report, share=packed)
+
+
+def opposite_place(population: SimulatedPopulation, label: int) -> npt.NDArray[np.float32]:
+    """Return the direction opposite to the mean held-out sound of a label, float32 (dimensions,).
+
+    Raises:
+        InvalidParametersError: No held-out recording has the label.
+    """
+    held_out = population.held_out()
+    own = held_out.points[held_out.scenes == label]
+    if not len(own):
+        raise InvalidParametersError(
+            f"adversary.pushed_label: no held-out recording is of '{population.labels[label]}'"
+        )
+    return np.asarray(unit_rows(-own.mean(axis=0, dtype=np.float64)[None])[0], dtype=np.float32)
 
 
 def far_place(population: SimulatedPopulation, seed: int) -> npt.NDArray[np.float32]:

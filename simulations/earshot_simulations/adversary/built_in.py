@@ -1,7 +1,8 @@
-"""The seven attacks that `Adversary` names."""
+"""The attacks that `Adversary` names."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -15,7 +16,9 @@ import numpy.typing as npt
 from earshot_client.labels import UNLABELLED
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.plan import Plan, SecureSum
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, Unmasked
+from earshot_protocol.voting.vectors import COUNTS, quantized
 from earshot_protocol.wire import Answer
 from earshot_simulations.adversary.attack import Attack, Attacks, Corruption
 from earshot_simulations.populations import Recordings
@@ -84,7 +87,7 @@ class OneLabel(_OfPhones):
 
 @dataclass(frozen=True, eq=False)
 class Poisoning(_OfPhones):
-    """Claim to hear nothing but one place, and publish it without noise.
+    """Claim to hear nothing but one place, with the first label, and publish it without noise.
 
     Attributes:
         place: Place that nobody heard, float32 (dimensions,).
@@ -106,6 +109,63 @@ class Poisoning(_OfPhones):
         self, phone: int, centroids: npt.NDArray[np.float32]
     ) -> npt.NDArray[np.floating[Any]]:
         return np.tile(self.place, (len(centroids), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class PushedLabel(Poisoning):
+    """Claim to hear nothing but the opposite of the first label's sound, under that label."""
+
+    name: ClassVar[str] = "pushed_label"
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeCounts(_OfPhones):
+    """Count backwards in a sum of labels, with the whole length that a vector may have.
+
+    Attributes:
+        entries: Entries of a row of a sum of labels; other sums have fewer.
+    """
+
+    name: ClassVar[str] = "negative_counts"
+
+    entries: int
+
+    @override
+    def added(
+        self, phone: int, values: npt.NDArray[np.int64], parameters: Any
+    ) -> npt.NDArray[np.int64]:
+        rows, entries = values.shape
+        if entries != self.entries:
+            return values
+        vector = np.zeros(values.shape)
+        vector[:, -1] = -1 / math.sqrt(rows)
+        return quantized(vector)
+
+
+@dataclass(frozen=True, eq=False)
+class FalseVectors(_OfPhones):
+    """Add, together, as much to every row as half of all phones could, and count nothing.
+
+    Half of the rows point to a place, and half away from it. So the total is one that honest phones
+    could have (`voting.totals`), and no row is left in the direction of its sound.
+
+    Attributes:
+        place: Place that no phone heard, float32 (dimensions,).
+    """
+
+    name: ClassVar[str] = "false_vectors"
+
+    place: npt.NDArray[np.float32]
+
+    @override
+    def added(
+        self, phone: int, values: npt.NDArray[np.int64], parameters: Any
+    ) -> npt.NDArray[np.int64]:
+        length = GRID * parameters.phones / (2 * len(self.members))
+        signs = np.where(np.arange(len(values)) % 2, -1.0, 1.0)
+        vector = np.zeros(values.shape)
+        vector[:, : len(self.place)] = length * signs[:, None] * self.place
+        return np.rint(vector).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +251,7 @@ def built_in(
     recordings: int = 0,
     vote: int = 1,
     labels: int = 1,
+    opposite: npt.NDArray[np.float32] | None = None,
 ) -> Attacks:
     """Return the attacks of an adversary, in the order in which they change what a phone does.
 
@@ -200,13 +261,18 @@ def built_in(
         recordings: Recordings that a poisoning phone claims to have there.
         vote: Largest amount that an honest input adds to an entry of a secure sum.
         labels: Number of labels.
+        opposite: Place opposite to the first label's sound, float32 (dimensions,); by default the
+            target.
     """
     own = defaultdict(frozenset[int], members)
     made: tuple[_OfPhones, ...] = (
         SwappedLabels(own["swapped_labels"], labels),
         OneLabel(own["one_label"], labels),
         # Whoever poisons hears nothing else.
+        PushedLabel(own["pushed_label"], target if opposite is None else opposite, recordings),
         Poisoning(own["poisoning"], target, recordings),
+        NegativeCounts(own["negative_counts"], len(target) + COUNTS),
+        FalseVectors(own["false_vectors"], target),
         BallotStuffing(own["ballot_stuffing"], vote),
         WrongShares(own["wrong_shares"]),
         Garbage(own["garbage"]),

@@ -95,11 +95,11 @@ def audit_marks(
         parameters: Parameters of the phase.
         store: Store of the phone.
     """
-    entries = np.tile(np.arange(parameters.entries), 2 * parameters.contacts)
+    entries = np.tile(np.arange(parameters.count_entries), 2 * parameters.contacts)
     memory = _memory(parameters, entries, store)
     _counted(memory, part, parameters)
     STATISTICS.released(memory)
-    again = int(_counted(memory, part, parameters).sum())
+    again = int(_counted(memory, part, parameters)[: parameters.count_entries].sum())
     return Check(
         f"{case}: contacts in a second histogram",
         "0 steps",
@@ -110,15 +110,34 @@ def audit_marks(
     )
 
 
+def places(labels: int) -> AgreedPlaces:
+    """Return a place of each label, along the first axes."""
+    return AgreedPlaces(
+        encoder=_ENCODER,
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(np.eye(labels, labels + 1, dtype=np.float32)),
+        labels=tuple(range(labels)),
+        radius=0.5,
+    )
+
+
 def _data_sets(parameters: StatisticsParameters, generator: np.random.Generator) -> Iterator[Whole]:
-    """Yield the entry of each of a phone's contacts, oldest first: few, many, of one or all."""
-    every, most = np.arange(parameters.entries), parameters.contacts
+    """Yield the sort of each of a phone's contacts, oldest first: few, many, of one or all.
+
+    A sort is an entry of the counts. Where phones add a confusion matrix, labelled contacts have
+    further ones: with 2L + 1 more the contact lies at the next place, and after the last at none.
+    """
+    labels, length = len(parameters.labels), parameters.count_entries
+    every, most = np.arange(length), parameters.contacts
+    if parameters.confusion:
+        elsewhere = np.arange(1, labels + 1)[:, None] * length + np.arange(labels)
+        every = np.append(every, elsewhere)
     yield np.empty(0, dtype=np.int64)
-    for entry in every:
-        yield np.full(1, entry)
-        yield np.repeat(entry, most)
-        # The newest contact is of another entry.
-        yield np.append(np.repeat(entry, most), (entry + 1) % len(every))
+    for at, sort in enumerate(every):
+        yield np.full(1, sort)
+        yield np.repeat(sort, most)
+        # The newest contact is of another sort.
+        yield np.append(np.repeat(sort, most), every[(at + 1) % len(every)])
     for number in range(_DATA_SETS):
         largest = (2, most, 3 * most)[number % 3]
         counts = generator.integers(0, largest + 1, len(every))
@@ -139,13 +158,20 @@ def _memory(
 
     An unlabelled contact lies at one of the places, or far from all. Of unknown ones, every other
     has a label that the phase does not know, and lies at a place.
+
+    Args:
+        parameters: Parameters of the phase.
+        entries: Sort of each contact, as `_data_sets` yields them.
+        store: Store of the phone.
     """
     labels, axes = parameters.labels, np.eye(len(parameters.labels) + 1, dtype=np.float32)
     points, names = [axes[:0]], list[str | None]()
-    for number, entry in enumerate(entries.tolist()):
+    for number, sort in enumerate(entries.tolist()):
+        further, entry = divmod(sort, parameters.count_entries)
         labelled, known = entry < len(labels), entry < 2 * len(labels)
         strange = not known and number % 2 == 0
-        points.append(axes[[entry % len(labels) if known or strange else -1]])
+        place = entry % len(labels) if known or strange else -1
+        points.append(axes[[(place + further) % len(axes)]])
         names.append(labels[entry] if labelled else _STRANGE if strange else None)
     heard = HeardPoints(_ENCODER, axes.shape[1])
     held = store(np.concatenate(points), names)
@@ -154,15 +180,7 @@ def _memory(
 
 def _counted(memory: Memory, part: SecureSum, parameters: StatisticsParameters) -> Vector:
     """Return what a phone adds to a sum whose places lie along the first axes."""
-    labels = len(parameters.labels)
-    places = AgreedPlaces(
-        encoder=_ENCODER,
-        geometry=Geometry.SPHERICAL,
-        centroids=Matrix.of(np.eye(labels, labels + 1, dtype=np.float32)),
-        labels=tuple(range(labels)),
-        radius=0.5,
-    )
-    agreed = msgspec.structs.replace(parameters, places=places)
+    agreed = msgspec.structs.replace(parameters, places=places(len(parameters.labels)))
     opening = SUMMATIONS[part.summation].open(bytes(16), agreed.sum_parameters(part, (1,)))
     task = CountContacts(phase=bytes(16), parameters=agreed, opening=opening)
     return np.asarray(STATISTICS.contribute[CountContacts](memory, agreed, task))

@@ -48,7 +48,12 @@ from earshot_protocol.voting.vectors import bounded, projected, unit_steps
 from earshot_simulations.auditing import sum_secrets, tallies
 from earshot_simulations.auditing.asked_amiss import refusals_check
 from earshot_simulations.auditing.asked_secrets import audit_asked
-from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
+from earshot_simulations.auditing.ballots import (
+    counted_on,
+    difference_loss,
+    noise_law,
+    vote_finding,
+)
 from earshot_simulations.auditing.contacts import audit_distances, audit_marks
 from earshot_simulations.auditing.crowds import noise_check, shares_of
 from earshot_simulations.auditing.ensembles import (
@@ -74,7 +79,7 @@ from earshot_simulations.auditing.plans import PHASES, Effort
 from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.published_costs import published_cost
 from earshot_simulations.auditing.sum_secrets import Weakness, audit_secrets
-from earshot_simulations.auditing.vectors import STEP, worst_transcripts
+from earshot_simulations.auditing.vectors import STEP, spread, worst_transcripts
 from earshot_simulations.auditing.watching import replaced
 from earshot_simulations.auditing.whole_phones import (
     AuditedPhones,
@@ -86,6 +91,7 @@ from earshot_simulations.auditing.whole_phones import (
     sums_apart,
 )
 
+Recordings = list[counted_sums._Recording]
 _SURVIVORS = 900
 _BALLOT = BallotSum(0.5, 3, _SURVIVORS)
 _VECTOR = VectorSum(1.5, 320, 1e-6, _SURVIVORS)
@@ -94,6 +100,7 @@ KINDS = ("local route, points", "secure-sum route", "votes on samples", "contact
 """Phases, one of every kind."""
 _POINTS, _SECURE_SUMS = KINDS[:2]
 _OPERATED = "contacts by environment, two operators"
+_CONFUSION = "contacts by environment, confusion matrix"
 _PROVED = "local route, points, best of four runs, proved ballots"
 
 
@@ -103,6 +110,7 @@ def audit_faults(effort: Effort) -> Iterator[Result]:
     yield too_long_vector()
     yield from label_faults()
     yield from contact_faults(seed)
+    yield from confusion_faults(seed)
     yield servers_recordings()
     yield few_shares()
     yield one_vote()
@@ -171,11 +179,8 @@ def label_faults() -> Iterator[Result]:
         own = kinds_of_recordings(parameters, task, steps)
         return np.full_like(own, np.bincount(own).argmax() if len(own) else 0)
 
-    def unchecked(vector: npt.NDArray[np.float64]) -> Whole:
-        return np.rint(vector * unit_steps(vector.size)).astype(np.int64)
-
     kinds_of_recordings = labelled_sums._kinds
-    over = {"quantized": unchecked}
+    over = {"quantized": _unchecked}
     for parameters, fault, words, unit in (
         (flat, {"bounded": by_length}, "sums of labels over their own norm", Unit.RECORDING),
         (finer, {"bounded": by_length}, "sums of choices over their own norm", Unit.RECORDING),
@@ -195,12 +200,8 @@ def label_faults() -> Iterator[Result]:
 
 def contact_faults(seed: int) -> Iterator[Result]:
     """Count other contacts, or project them otherwise, than the sum of contacts claims."""
-    parameters = PHASES[KINDS[-1]]
-    part = parameters.plan().part(HISTOGRAM)
-    assert isinstance(part, SecureSum) and isinstance(part.mechanism, VectorSum)  # noqa: S101, PT018
-    assert isinstance(parameters, StatisticsParameters)  # noqa: S101
+    part, mechanism, parameters = _counting(KINDS[-1])
     countable, labels = counted_sums._countable, len(parameters.labels)
-    Recordings = list[counted_sums._Recording]
 
     def newest(
         memory: Memory, agreed: StatisticsParameters, recordings: Recordings
@@ -231,9 +232,64 @@ def contact_faults(seed: int) -> Iterator[Result]:
         ("the length of another plan", {"projected": shorter}),
     ):
         with replaced(counted_sums, **fault):
-            found = audit_distances(words, part, part.mechanism, parameters, seed)
+            found = audit_distances(words, part, mechanism, parameters, seed)
             yield next(found)
     yield audit_marks("marks left out", part, parameters, Unmarked)
+
+
+def confusion_faults(seed: int) -> Iterator[Result]:
+    """Scale a confusion matrix, or its noise, otherwise than its sum claims.
+
+    Vectors are too long; phones would refuse to send them, so that check is removed.
+    """
+    part, mechanism, parameters = _counting(_CONFUSION)
+
+    def by_label(table: Whole, labelled: Whole) -> npt.NDArray[np.float64]:
+        """Divide each label's recordings by their number: a phone's rates."""
+        return table / np.maximum(1, labelled)[:, None]
+
+    def undivided(
+        counts: npt.NDArray[np.float64], matrix: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """Send both as one vector, each of norm 1."""
+        return np.concatenate([counts, matrix.ravel()])
+
+    def under_all_names(recordings: Recordings, names: tuple[str, ...]) -> npt.NDArray[np.float64]:
+        """Count a labelled recording under every name."""
+        labelled = np.array([sum(each.label == name for each in recordings) for name in names])
+        return bounded(np.repeat(labelled[:, None], len(names), axis=1), labelled)
+
+    for words, fault in (
+        ("rates of each label sold as a confusion matrix", {"bounded": by_label}),
+        ("counts and a confusion matrix, each of norm 1", {"joined": undivided}),
+        ("a labelled recording under every name", {"_confusion": under_all_names}),
+    ):
+        with replaced(counted_sums, quantized=_unchecked, **fault):
+            _, _, _, measured, *_ = audit_distances(words, part, mechanism, parameters, seed)
+            yield measured
+    quieter = replace(mechanism, noise_multiplier=mechanism.noise_multiplier / math.sqrt(2))
+    yield vote_finding(
+        mechanism,
+        "a confusion matrix at the cost of a week",
+        Unit.PHONE,
+        difference_loss(
+            counted_on(quieter, parameters).law, spread(mechanism, Unit.PHONE, 1), STEP
+        ),
+    )
+
+
+def _counting(name: str) -> tuple[SecureSum, VectorSum, StatisticsParameters]:
+    """Return the sum of an audited statistics phase, its mechanism and its parameters."""
+    parameters = PHASES[name]
+    part = parameters.plan().part(HISTOGRAM)
+    assert isinstance(part, SecureSum) and isinstance(part.mechanism, VectorSum)  # noqa: S101, PT018
+    assert isinstance(parameters, StatisticsParameters)  # noqa: S101
+    return part, part.mechanism, parameters
+
+
+def _unchecked(vector: npt.NDArray[np.float64]) -> Whole:
+    """Round a vector to whole numbers, however long it is."""
+    return np.rint(vector * unit_steps(vector.size)).astype(np.int64)
 
 
 def servers_recordings(held: int = 200) -> Finding:

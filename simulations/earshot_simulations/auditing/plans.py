@@ -42,7 +42,7 @@ from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_protocol.wire import Matrix
 from earshot_simulations.auditing import neighbours
 from earshot_simulations.auditing.ballots import audit_ballots
-from earshot_simulations.auditing.contacts import audit_contacts
+from earshot_simulations.auditing.contacts import audit_contacts, places
 from earshot_simulations.auditing.findings import Result
 from earshot_simulations.auditing.lloyd import Clustering, audit_clustering
 from earshot_simulations.auditing.neighbours import Differences
@@ -112,12 +112,14 @@ def _labelling(summation: SummationName) -> Parameters:
     )
 
 
-def _statistics(summation: SummationName) -> Parameters:
+def _statistics(summation: SummationName, *, confusion: bool = False) -> Parameters:
     parameters = StatisticsParameters(
         phones=1000,
         labels=_LABELS,
         contacts=8,
         noise=1.0,
+        places=places(len(_LABELS)) if confusion else None,
+        confusion=confusion,
         dropout=0.05,
         corrupted=0.05,
         summation=summation,
@@ -159,7 +161,10 @@ FORMS: dict[type[Parameters], dict[str, Form]] = {
         for rows, (choices, kinds) in _ROWS.items()
     },
     LabellingParameters: {"votes on samples": _labelling},
-    StatisticsParameters: {"contacts by environment": _statistics},
+    StatisticsParameters: {
+        "contacts by environment": _statistics,
+        "contacts by environment, confusion matrix": functools.partial(_statistics, confusion=True),
+    },
 }
 """Forms of each kind of phase by name: one for every way in which product code plans it."""
 SUMMED = {

@@ -267,7 +267,8 @@ def small(parameters: Parameters) -> Parameters:
             "check_noise": noise.check,
             "threshold": 1.0,
         },
-        "statistics": {"labels": names},
+        # A confusion matrix has an entry for each pair of labels.
+        "statistics": {"labels": few if getattr(parameters, "confusion", False) else names},
     }
     changes = many[parameters.kind]
     return msgspec.structs.replace(parameters, phones=_PHONES, dropout=_DROPOUT, **changes)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,10 +14,12 @@ from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.campaigns.schedule import PhaseKind
+from earshot_server.campaigns.series import WEEKS_BEFORE
 from earshot_server.campaigns.series_table import CSV, JSON, PACKAGE, write_series
 from earshot_server.campaigns.slots import Slot
 from earshot_server.dashboard import series as shown
-from earshot_simulations.campaigns.findings import CampaignRun
+from earshot_simulations.campaigns.findings import CampaignRun, WeekFound
 from earshot_simulations.reporting import pages
 from earshot_simulations.reporting.words import NOTHING, counted, duration, optional, real, whole
 
@@ -43,6 +47,7 @@ def page(run: CampaignRun) -> str:
         figures=_figures(run),
         run=run,
         headlines=shown.headline(series),
+        newest=_newest(run),
         legend=shown.legend(truth=True),
         explanation=shown.explanation(series),
         total=shown.chart(series, None, _per_phone(run)) if series.weeks else "",
@@ -61,6 +66,7 @@ def page(run: CampaignRun) -> str:
             ]
             for each in run.spent
         ],
+        phases=_phases(run),
         slots=[_slot(run, slot) for slot in run.slots],
         settings=[
             [name, NOTHING if value is None else str(value)]
@@ -140,6 +146,49 @@ def _accuracy(run: CampaignRun) -> list[list[str]]:
     ]
 
 
+def _newest(run: CampaignRun) -> list[list[str]]:
+    """Return rows of the newest week that was counted: each published figure, and the truth."""
+    if not run.series.counted:
+        return []
+    week = run.series.counted[-1]
+    now = run.weeks[week.number - 1]
+    before = [
+        run.weeks[each.number - 1]
+        for each in run.series.counted[:-1]
+        if each.number >= week.number - WEEKS_BEFORE and each.map == week.map
+    ]
+    true, then = _rates([now]), _rates(before)
+    places = [
+        [_share(rate / true[-1]) if true[-1] else NOTHING, real(rate), _change(rate, earlier)]
+        for rate, earlier in zip(true, then or [0.0] * len(true), strict=True)
+    ]
+    # Every contact was made at a place: none is unknown to the truth, and all have no share.
+    truth = [*places[:-1], [NOTHING] * 3, [NOTHING, *places[-1][1:]]]
+    return [
+        [row.name, *itertools.chain(*zip(row[1:], beside, strict=True))]
+        for row, beside in zip(shown.newest(run.series), truth, strict=True)
+    ]
+
+
+def _rates(weeks: list[WeekFound]) -> list[float]:
+    """Return the true contacts per phone in some weeks, of each place and of all; none without."""
+    totals = np.sum([week.true for week in weeks], axis=0)
+    phones = sum(week.phones for week in weeks)
+    return [*(totals / phones).tolist(), float(totals.sum()) / phones] if phones else []
+
+
+def _change(now: float, before: float) -> str:
+    return f"{100 * (now / before - 1):+.1f} %".replace("-", "−") if before else NOTHING
+
+
+def _phases(run: CampaignRun) -> str:
+    """Return how many phases there were, by kind."""
+    kinds = Counter(slot.planned.kind for slot in run.slots)
+    parts = ((PhaseKind.STATISTICS, "week"), (PhaseKind.DISCOVERY, "map"))
+    found = " and ".join(counted(kinds[kind], noun) for kind, noun in parts)
+    return f"{counted(len(run.slots), 'phase')}: {found}"
+
+
 def _slot(run: CampaignRun, slot: Slot) -> list[str]:
     phase = slot.planned
     days = f"{phase.since} to {phase.until}" if phase.since else f"{phase.opens:%Y-%m-%d}"
@@ -149,7 +198,8 @@ def _slot(run: CampaignRun, slot: Slot) -> list[str]:
         phones, total = whole(slot.result.phones), sum(week.exact)
         unknown = _share(week.exact[-1] / total) if total else NOTHING
     state = f"{slot.state}: {slot.reason}" if slot.reason else str(slot.state)
-    return [f"{phase.kind} {phase.number}", days, state, whole(slot.enrolled), phones, unknown]
+    kind = "week" if phase.kind is PhaseKind.STATISTICS else "map"
+    return [f"{kind} {phase.number}", days, state, whole(slot.enrolled), phones, unknown]
 
 
 def _share(value: float) -> str:

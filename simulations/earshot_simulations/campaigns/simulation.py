@@ -61,7 +61,7 @@ _ALIKE = 1e6
 """Concentration at which every phone of the pool hears every scene."""
 MAP_EPSILON = 1.5
 """Cost ε of the discovery that stands for the map that a campaign's file names."""
-WEEK = "week"
+PHASE = "phase"
 """Name of the progress of a campaign."""
 
 
@@ -205,13 +205,13 @@ class _Simulation:
             if self._campaign.map and not self._state.map:
                 self._find_first_map()
             for place in range(len(self._state.slots), len(phases)):
-                progress(WEEK, place, len(phases))
+                progress(PHASE, place, len(phases))
                 self._phase(engine, phases[place], place)
                 if self._kept is not None:
                     self._kept.keep(self._state, engine.states())
                 if after_phase is not None:
                     after_phase(self._state.slots[-1])
-            progress(WEEK, len(phases), len(phases))
+            progress(PHASE, len(phases), len(phases))
             return self._run(engine, began)
 
     def _resume(self, engine: LocalEngine) -> None:

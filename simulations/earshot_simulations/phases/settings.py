@@ -37,8 +37,8 @@ from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_server.phases.options import NO_OPTION, CellOptions, CentroidOptions
 from earshot_server.phases.options import Discovery as Discovery  # one of the settings
 from earshot_simulations.adversary.adversary import Adversary
-from earshot_simulations.adversary.attack import Attacks, far_place
-from earshot_simulations.adversary.built_in import built_in
+from earshot_simulations.adversary.attack import Attacks, far_place, opposite_place
+from earshot_simulations.adversary.built_in import TARGET_LABEL, built_in
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.interface import AGREES
@@ -705,6 +705,18 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
                 f"adversary.wrong_shares={self.adversary.wrong_shares}: --summation "
                 f"{self.summation} has no shares of keys; leave it out, or choose --summation real"
             )
+        for name in ("pushed_label", "negative_counts", "false_vectors"):
+            if self._is_local and getattr(self.adversary, name):
+                raise InvalidParametersError(
+                    f"adversary.{name}: only discovery by secure sums has vectors to attack; leave "
+                    f"it out, or choose --discovery {Discovery.SECURE_SUM}"
+                )
+        if self.adversary.false_vectors and self.summation is not SummationChoice.TWO_OPERATORS:
+            raise InvalidParametersError(
+                f"adversary.false_vectors={self.adversary.false_vectors}: phones of --summation "
+                f"{self.summation} stay within the bound of an entry; leave it out, or choose "
+                f"--summation {SummationChoice.TWO_OPERATORS}"
+            )
         if self._is_local:
             if self.epsilon is not None and self.budget is not None:
                 raise InvalidParametersError(f"epsilon and budget: {learning_budget.ONE_OF_THEM}")
@@ -812,6 +824,7 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
             self.recordings,
             self.route.vote,
             len(population.labels),
+            opposite_place(population, TARGET_LABEL) if members["pushed_label"] else None,
         )
 
     @override

@@ -15,6 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -33,7 +34,6 @@ from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.campaigns.year import (
     CLOSED,
     FIRST,
-    MAPS,
     PEAKS,
     PLACES,
     QUARTER,
@@ -51,6 +51,9 @@ Reals = npt.NDArray[np.float64]
 NAME = "campaign-estimates"
 SEEDS = 10
 CROWDS = (
+    (1000, SummationName.BELL),
+    (2000, SummationName.BELL),
+    (3000, SummationName.BELL),
     (5000, SummationName.BELL),
     (5000, SummationName.TWO_OPERATORS),
     (20_000, SummationName.TWO_OPERATORS),
@@ -98,13 +101,11 @@ class Noise(NamedTuple):
 
 
 def noise_of(plan: CampaignPlan) -> Noise:
-    """Return the noise of a plan, and of one in which a table at every map costs as much as a week.
-
-    Noise of one ρ more is spread evenly: its variance grows with the number of releases.
-    """
-    entry = plan.reach.entry_deviation
-    more = entry * math.sqrt((plan.weeks + MAPS) / plan.weeks)
-    return Noise(entry, more, more / plan.contacts)
+    """Return the noise of a plan without tables, and of the same with one at every map."""
+    options = msgspec.structs.replace(plan.campaign.sum, contacts=plan.contacts, confusion=True)
+    other = planned(msgspec.structs.replace(plan.campaign, sum=options))
+    more = other.reach.entry_deviation
+    return Noise(plan.reach.entry_deviation, more, more / plan.contacts)
 
 
 def estimates(
@@ -254,7 +255,10 @@ def reproduce(
 
 
 def campaign(phones: int, summation: SummationName) -> Campaign:
-    """Return the campaign whose noise is added: a year of twelve places, with four discoveries."""
+    """Return the campaign whose noise is added: a year of twelve places, with four discoveries.
+
+    It has no tables.
+    """
     return Campaign(
         name="Contacts",
         begins=date(2027, 1, 4),

@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 from cyclopts import App, Parameter
 
+from earshot_studies.adversaries import command as adversaries
 from earshot_studies.campaigns import command as campaigns
 from earshot_studies.dziedzic import command as dziedzic
 from earshot_studies.liebenow import command as liebenow
@@ -67,6 +68,7 @@ STUDIES: dict[str, Study] = {
     "noisy-gradients": Study(pate_aae.noisy_gradients, _OURS, "1 min"),
     "campaign-estimates": Study(campaigns.estimated_counts, _OURS, "3 min"),
     "campaign-limits": Study(campaigns.limited_counts, _OURS, "2 min"),
+    "harmful-vectors": Study(adversaries.harmful_vectors, _OURS, "5 min"),
     "printed-claims": Study(printed_claims, "costs that the papers claim", "10 s"),
 }
 

@@ -1,0 +1,1 @@
+"""What a few phones can do to names and to counts by the vectors that they send."""
