@@ -121,7 +121,7 @@ test("a report in every step rests on a seed, an identifier and a key of its own
       const bound = Number(parameters.bound);
       assert.ok(input.every((value) => Math.abs(value) <= bound));
       // The same draws make the same report; a pair before tried the key of the offer.
-      const again: Drawn = { seed: seed.slice(), reportId, ephemeral: asked.pairs.at(-1)! };
+      const again: Drawn = { random: seed.slice(), reportId, ephemeral: asked.pairs.at(-1)! };
       const same = await makeReport(opening, input, again);
       assert.equal(hex(same.sealed), hex(report.get("sealed")));
       assert.equal(hex(same.share), hex(report.get("share")));
