@@ -96,9 +96,12 @@ test("ballots are split and proved as the draft's vectors say", () => {
     const circuit = new Ballots(length, max_weight);
     for (const { measurement, nonce, rand, public_share, input_shares } of reports) {
       const values = measurement.map(Number);
-      const found = sharded(circuit, of(ctx), values, of(nonce), of(rand), chunk_length);
+      const random = of(rand);
+      const found = sharded(circuit, of(ctx), values, of(nonce), random, chunk_length);
       assert.equal(hex(found.public), public_share);
       assert.deepEqual([found.share, found.seed].map(hex), input_shares);
+      random.fill(0);
+      assert.deepEqual(found.seed, new Uint8Array(64), "erased with the randomness");
       sizes.add(`${length} ${max_weight} ${chunk_length}`);
     }
   }

@@ -25,7 +25,7 @@ export interface Sharded {
   readonly public: Bytes;
   /** The leader's: shares of vector and proof, and a blind. */
   readonly share: Bytes;
-  /** The helper's: the seed of its shares, and a blind. */
+  /** The helper's: the seed of its shares, and a blind, within the client's randomness. */
   readonly seed: Bytes;
 }
 
@@ -46,7 +46,7 @@ export function sharded(
   chunk = chunkLength(circuit.encodedLength),
 ): Sharded {
   const [seed, helperBlind, leaderBlind, proverSeed] = [0, 1, 2, 3].map((at) =>
-    random.slice(at * SEED_BYTES, (at + 1) * SEED_BYTES),
+    random.subarray(at * SEED_BYTES, (at + 1) * SEED_BYTES),
   ) as [Bytes, Bytes, Bytes, Bytes];
   const tag = (usage: number): Bytes => tagOf(circuit.algorithm, usage, context);
   const calls = Math.ceil(circuit.encodedLength / chunk);
@@ -71,7 +71,7 @@ export function sharded(
   return {
     public: Uint8Array.from([...parts[0], ...parts[1]]),
     share: Uint8Array.from([...encode([...leaders, ...leadersProof]), ...leaderBlind]),
-    seed: Uint8Array.from([...seed, ...helperBlind]),
+    seed: random.subarray(0, 2 * SEED_BYTES),
   };
 }
 
