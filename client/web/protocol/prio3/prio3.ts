@@ -112,11 +112,9 @@ function pointsOf(calls: number): number {
 /** Return the chunk length of the shortest proof; of several, the smallest. */
 function chunkLength(encodedLength: number): number {
   let [found, shortest] = [0, Infinity];
-  // Of the circuits with a number of points, that with the fewest wires has the shortest proof.
-  for (let points = 2; points <= 2 ** bitLength(encodedLength); points *= 2) {
-    const chunk = Math.ceil(encodedLength / (points - 1));
+  for (let chunk = 1; chunk <= encodedLength; chunk++) {
     const length = 2 * chunk + 2 * pointsOf(Math.ceil(encodedLength / chunk)) - 1;
-    if (length <= shortest) [found, shortest] = [chunk, length];
+    if (length < shortest) [found, shortest] = [chunk, length];
   }
   return found;
 }
