@@ -22,7 +22,7 @@ POLICY = "; ".join(
 """The page's rules for its own scripts: no text becomes a script, no other host is asked."""
 READ = (
     *("docs/vectors/*.json", "protocol/earshot_protocol/data/*"),
-    "client/web/page/texts/*.json",
+    *("client/web/page/texts/*.json", "tests/protocol/prio3_vectors.json"),
 )
 """Files that tests read."""
 OF_NODE = {

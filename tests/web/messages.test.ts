@@ -18,6 +18,7 @@ import {
   task,
 } from "../../client/web/protocol/messages.ts";
 import { canonical } from "../../client/web/protocol/canonical.ts";
+import { RULES } from "../../client/web/protocol/rules.ts";
 import { hex, pack, unpack } from "../../client/web/protocol/wire.ts";
 import { of, read, vectors } from "./vectors.ts";
 
@@ -73,8 +74,8 @@ test("what no task is, is refused", () => {
 });
 
 test("a report is written as Python writes it; what is none is refused", () => {
-  const reports = answers.filter(({ json }: any) => json.type === "report" && json.public === "");
-  assert.equal(reports.length, 1);
+  const reports = answers.filter(({ json }: any) => json.type === "report");
+  assert.equal(new Set(reports.map(({ json }: any) => json.public === "")).size, 2);
   for (const { json, messagepack } of reports) {
     const { type: _, ...report } = read(answer, json);
     assert.equal(hex(encodeReport(report)), messagepack);
@@ -101,18 +102,10 @@ test("every body is read and written", () => {
     const found = field.read(unpack(of(messagepack), 2 ** 20));
     assert.deepEqual(found, read(field, json));
     assert.equal(hex(encode(field, found)), messagepack);
-    rules.add(found.rule);
+    if (name === "Refuse") rules.add(found.rule);
   }
-  assert.ok(rules.size > 30);
+  assert.deepEqual(rules, new Set(RULES));
   assert.equal(hex(encode(leave, {})), "80");
-  assert.throws(() =>
-    refuse.read(
-      new Map([
-        ["phase", new Uint8Array(16)],
-        ["rule", "any"],
-      ] as never),
-    ),
-  );
   for (const phone of ["", "a b", "a".repeat(65), "a\n"]) {
     assert.throws(() => enrolled.read(new Map([["phone", phone]])), MalformedMessageError);
   }

@@ -9,6 +9,7 @@ import { answered } from "../../client/web/phone/phone.ts";
 import { LabelHierarchy } from "../../client/web/protocol/environments.ts";
 import { decodeTask, openingOf, type PartTask } from "../../client/web/protocol/messages.ts";
 import { encodeInput, type Words } from "../../client/web/protocol/secure_sum/encoding.ts";
+import { sendReport } from "../../client/web/protocol/secure_sum/offer.ts";
 import {
   lengthOf,
   type SumParameters,
@@ -121,7 +122,7 @@ test("a report in every step rests on a seed, an identifier and a key of its own
       const bound = Number(parameters.bound);
       assert.ok(input.every((value) => Math.abs(value) <= bound));
       // The same draws make the same report; a pair before tried the key of the offer.
-      const again: Drawn = { seed: seed.slice(), reportId, ephemeral: asked.pairs.at(-1)! };
+      const again: Drawn = { random: seed.slice(), reportId, ephemeral: asked.pairs.at(-1)! };
       const same = await makeReport(opening, input, again);
       assert.equal(hex(same.sealed), hex(report.get("sealed")));
       assert.equal(hex(same.share), hex(report.get("share")));
@@ -131,6 +132,31 @@ test("a report in every step rests on a seed, an identifier and a key of its own
   const steps = ["count-contacts", "label-samples", "sum-cells", "sum-labels"];
   assert.deepEqual([...types].sort(), steps);
   assert.equal(distinct(drawn), drawn.length);
+});
+
+test("a proved report rests on four seeds, an identifier and a key of its own", async () => {
+  const [phone] = (await vectors("two_operators")).proved_sum.phones;
+  const given = unpack(of(phone.task), 2 ** 20) as Map<string, any>;
+  given.delete("type");
+  const opening = sendReport.read(given);
+  const input = phone.input.flat();
+  const [report, asked] = await watched(() => makeReport(opening, input));
+  assert.deepEqual(sizes(asked), [128, 16]);
+  const [random, reportId] = asked.bytes as [Bytes, Bytes];
+  assert.equal(hex(report.report_id), hex(reportId));
+  const again = (own: Bytes) => {
+    return makeReport(opening, input, { random: own, reportId, ephemeral: asked.pairs.at(-1)! });
+  };
+  const same = await again(random.slice());
+  for (const name of ["sealed", "share", "public"] as const) {
+    assert.equal(hex(same[name]), hex(report[name]));
+  }
+  // Each of its bytes counts: the seeds of the helper's shares, the blinds, and the prover's.
+  for (let at = 0; at < random.length; at += 31) {
+    const other = random.slice();
+    other[at]! ^= 1;
+    assert.notEqual(hex((await again(other)).share), hex(report.share), `byte ${at}`);
+  }
 });
 
 test("a phone signs by 32 bytes of its own", async () => {

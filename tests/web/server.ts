@@ -2,6 +2,7 @@
 
 import { encode } from "../../client/web/protocol/fields.ts";
 import { askTask, enrol, enrolled, refuse } from "../../client/web/protocol/messages.ts";
+import { RULES } from "../../client/web/protocol/rules.ts";
 import { type Bytes, hex, pack, Real, unpack } from "../../client/web/protocol/wire.ts";
 
 const MESSAGEPACK = { "Content-Type": "application/msgpack" };
@@ -77,6 +78,7 @@ export class Server {
       }
       case "/v1/refusal": {
         const said = refuse.read(read);
+        if (!RULES.some((rule) => rule === said.rule)) return problem(400, "malformed");
         this.refusals.push(`${hex(said.phase)} ${said.rule}`);
         return new Response(null, { status: 204 });
       }

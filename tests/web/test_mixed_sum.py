@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.operators import Operators, closed, listed, opening, request
+from support.operators import Operators, closed, listed, opening, reported, request, terms
 from support.parameters import (
     discovery_parameters,
     labelling_parameters,
@@ -31,6 +31,7 @@ from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators.messages import PhoneReport, SendReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
+from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.shares import helper_shares
 from earshot_protocol.wire import Matrix, canonical, encode
 
@@ -71,6 +72,9 @@ SUMS: dict[str, tuple[Parameters, SumPartTask, tuple[int, ...]]] = {
     ),
     "check": (LABELLING, CheckLabels(phase=PHASE, proposed=(0, 1, 1), opening=FIRST), (3, 1)),
 }
+
+
+OFFERED = Operators().offered()
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +125,52 @@ def test_a_mixed_crowd_with_drop_outs_adds_up_exactly(web: WebPhone, name: str) 
     operators.now += agreed.window + 1
     total = closed(leader, operators.helper.answer(listed(leader)), reports.items())
     np.testing.assert_array_equal(total, sum(inputs.values()))
+
+
+@pytest.mark.parametrize(("shape", "ones"), [((3, 4), 3), ((5,), 5), ((1,), 1)])
+def test_a_mixed_crowd_of_proved_ballots_adds_up_exactly(
+    web: WebPhone, shape: tuple[int, ...], ones: int
+) -> None:
+    operators = Operators()
+    leader = operators.offered(terms(shape=shape, bound=1, ones=ones))
+    generator = np.random.default_rng(ones)
+    ballots: dict[int, np.ndarray[Any, Any]] = {}
+    for phone in range(16):
+        chosen = generator.permutation(int(np.prod(shape)))[: phone % (ones + 1)]
+        ballots[phone] = np.zeros(shape, dtype=np.int64)
+        ballots[phone].reshape(-1)[chosen] = 1
+    reports: dict[int, PhoneReport] = {}
+    for phone, ballot in ballots.items():
+        offered = opening(leader, phone)
+        if phone % 2:
+            reports[phone] = reported(leader, phone, ballot)
+            continue
+        body = encode(CountContacts(phase=PHASE, parameters=STATISTICS, opening=offered))
+        answer = decode_answer(bytes.fromhex(web.ask("report", body, ballot.reshape(-1).tolist())))
+        assert isinstance(answer, PhoneReport)
+        reports[phone] = answer
+    for phone, report in reports.items():
+        leader.accept(phone, report)
+    leader.advance()
+    operators.now += terms().window + 1
+    total = closed(leader, operators.helper.answer(listed(leader)), reports.items())
+    np.testing.assert_array_equal(total, sum(ballots.values()))
+
+
+@given(length=st.integers(1, 120), most=st.integers(1, 120), seed=st.integers(0, 2**32 - 1))
+def test_ballots_are_proved_as_in_python(web: WebPhone, length: int, most: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    most = min(most, length)
+    offer = opening(OFFERED).offer
+    assert offer is not None
+    agreed = terms(shape=(length,), bound=1, ones=most)
+    described = msgspec.structs.replace(offer.offer, parameters=agreed)
+    ballot = np.zeros(length, dtype=np.int64)
+    ballot[generator.permutation(length)[: generator.integers(0, most + 1)]] = 1
+    nonce, random = generator.bytes(16), generator.bytes(128)
+    wanted = [each.hex() for each in proof_of(described).shard(ballot, nonce, random)]
+    given = (length, most, described.digest(), ballot.tolist(), nonce, random)
+    assert web.ask("proved", *given) == wanted
 
 
 def parameters_of(parameters: Parameters) -> bytes:

@@ -207,20 +207,7 @@ test("what is told of a task, and the digests of task and offer", async () => {
 test("an offer is refused by the first rule that is broken", async () => {
   const rules = new Map<string, number>();
   for (const each of all.refused) {
-    const { sum } = all;
-    if (each.of !== "sum") {
-      // Its ballots are to be proved, which this phone cannot, whatever the case's own reason is.
-      const proved = opening(all.proved_sum.phones[0].task).offer!.offer.parameters;
-      const [first] = await refusalsOfOffer(
-        opening(each.task),
-        proved,
-        of(all.proved_sum.told),
-        operators,
-        each.now,
-      );
-      assert.equal(first?.rule, "proofs");
-      continue;
-    }
+    const sum = all[each.of];
     const expected = opening(sum.phones[0].task).offer!.offer.parameters;
     const known = { leaders: each.leaders.map(of), helpers: each.helpers.map(of) };
     const [first] = await refusalsOfOffer(
@@ -229,6 +216,7 @@ test("an offer is refused by the first rule that is broken", async () => {
       of(sum.told),
       known,
       each.now,
+      each.proves ? undefined : () => Promise.reject(new TypeError("Failed to fetch")),
     );
     assert.equal(first?.rule ?? null, each.rule, each.why);
     if (first) assert.ok(first.message.startsWith(`${first.rule}: `));
@@ -237,6 +225,7 @@ test("an offer is refused by the first rule that is broken", async () => {
   assert.deepEqual([...rules.keys()].sort(), [
     "closed",
     "null",
+    "proofs",
     "too_few",
     "unknown_helper",
     "weak_noise",
@@ -274,16 +263,38 @@ test("a report is that of the vectors, bit for bit, and its seed is erased", asy
     if (!phone.opens) continue; // sealed to another key, which no phone does
     const wanted = unpack(of(phone.report), 2 ** 20) as Map<string, Bytes>;
     const drawn = {
-      seed: of(phone.seed),
+      random: of(phone.seed),
       reportId: wanted.get("report_id")!,
       ephemeral: await pair(of(phone.ephemeral), wanted.get("sealed")!.slice(0, 32)),
     };
     const report = await makeReport(given, phone.input.flat(), drawn);
     assert.equal(hex(encodeReport(report)), phone.report);
-    assert.deepEqual(drawn.seed, new Uint8Array(32));
+    assert.deepEqual(drawn.random, new Uint8Array(32));
     seen += 1;
   }
   assert.ok(seen >= 3);
+});
+
+test("a proved report is that of the vectors, bit for bit, and of nothing but a ballot", async () => {
+  const kinds = new Set<boolean>();
+  for (const phone of all.proved_sum.phones) {
+    const given = opening(phone.task);
+    const wanted = unpack(of(phone.report), 2 ** 20) as Map<string, Bytes>;
+    const drawn = {
+      random: of(phone.randomness),
+      reportId: wanted.get("report_id")!,
+      ephemeral: await pair(of(phone.ephemeral), wanted.get("sealed")!.slice(0, 32)),
+    };
+    const making = makeReport(given, phone.input.flat(), drawn);
+    if (phone.counts) assert.equal(hex(encodeReport(await making)), phone.report);
+    else await assert.rejects(making, InvalidInputError);
+    assert.deepEqual(drawn.random, new Uint8Array(128));
+    const own = await makeReport(given, all.proved_sum.phones[0].input.flat());
+    assert.equal(own.share.length, wanted.get("share")!.length);
+    assert.notEqual(hex(own.public), hex(wanted.get("public")!));
+    kinds.add(phone.counts);
+  }
+  assert.deepEqual(kinds, new Set([true, false]));
 });
 
 test("a report is drawn anew each time, and of nothing but an input", async () => {
@@ -295,7 +306,7 @@ test("a report is drawn anew each time, and of nothing but an input", async () =
     assert.notEqual(hex(one[name]), hex(other[name]));
   }
   const [first, second] = [await draw(), await draw()];
-  assert.notEqual(hex(first.seed), hex(second.seed));
+  assert.notEqual(hex(first.random), hex(second.random));
   const { bound } = given.offer!.offer.parameters;
   const beyond = Number(bound) + 1;
   for (const wrong of [

@@ -34,20 +34,17 @@ export function encodeInput(values: ArrayLike<number>, parameters: SumParameters
   return words;
 }
 
-/** Subtract the words of a key stream from a vector, in place. */
+/** Subtract the words of a key stream, which are of the same type, from a vector, in place. */
 export function subtract(words: Words, stream: Words): void {
-  if (words instanceof BigUint64Array) {
-    for (let at = 0; at < words.length; at++) words[at]! -= stream[at] as bigint;
-  } else {
-    for (let at = 0; at < words.length; at++) words[at]! -= stream[at] as number;
-  }
+  const [to, from] = [words, stream] as [Uint32Array, Uint32Array]; // or of big whole numbers both
+  for (let at = 0; at < to.length; at++) to[at]! -= from[at]!;
 }
 
-/** Make words of zeros for `length` entries: the narrowest that hold the sum's width. */
-export function wordsOf(parameters: SumParameters, length: number): Words {
+/** Return words of zeros, or those of a buffer: the narrowest that hold the sum's width. */
+export function wordsOf(parameters: SumParameters, content: number | ArrayBuffer): Words {
   const width = widthOf(parameters);
-  if (width > 32) return new BigUint64Array(length);
-  return width > 16 ? new Uint32Array(length) : new Uint16Array(length);
+  const kind = width > 32 ? BigUint64Array : width > 16 ? Uint32Array : Uint16Array;
+  return new kind(content as ArrayBuffer);
 }
 
 /** Pack the low `bits` bits of every word without gaps, low bit first. */

@@ -61,8 +61,8 @@ export async function offerDigest(value: Offer): Promise<Bytes> {
  * Return every reason for which a phone sends no report under an offer, in documented order.
  *
  * `expected` are the parameters as the phone derives them from its phase, `told` the bytes that
- * must be the same for all phones (`told` of `messages`), and `now` its clock, in seconds since
- * 1970.
+ * must be the same for all phones (`told` of `messages`), `now` its clock, in seconds since 1970,
+ * and `load` loads what proves inputs, if this sum asks for that.
  */
 export async function refusalsOfOffer(
   opening: SendReport,
@@ -70,6 +70,7 @@ export async function refusalsOfOffer(
   told: Bytes,
   operators: Operators,
   now: number,
+  load: () => Promise<unknown> = () => import("./proofs.ts"),
 ): Promise<readonly RefusedError[]> {
   const signed = opening.offer;
   if (signed === null) return [refusal("wrong_offer", "the task has no offer")];
@@ -78,7 +79,8 @@ export async function refusalsOfOffer(
   const demand = (holds: boolean, rule: Rule, why: string): void => {
     if (!holds) found.push(refusal(rule, why));
   };
-  demand(expected.ones === null, "proofs", "this phone cannot prove its ballots");
+  const proves = expected.ones === null || (await load().then(Boolean, () => false));
+  demand(proves, "proofs", "what proves its ballots cannot be loaded now");
   for (const [role, key, known] of [
     ["leader", stated.leader, operators.leaders],
     ["helper", stated.helper, operators.helpers],

@@ -1,0 +1,1 @@
+import{a,b,c,d,e,f,g,h,i}from"./shared-6.js";import"./shared-4.js";export{f as BANDS,b as CLIPPED_FRACTION,e as FRAMES,a as FULL_SCALE,d as RATES,c as SILENT_RMS,i as Spectrum,g as UnusableRecordingError,h as oneSecond};
