@@ -292,3 +292,19 @@ def test_a_phase_of_a_campaign_names_it() -> None:
     link = f'<a href="/campaigns/{PLAN.digest}">{PLAN.campaign.name}</a>'
     assert link in client.get(f"/phases/{record.phase.hex()}").text
     assert link not in client.get(f"/phases/{made.running().phase.hex()}").text
+
+
+def test_the_page_says_what_its_ranges_cover() -> None:
+    """Corrected under the second map alone: said of the newest week, and where the others begin."""
+    counted = msgspec.structs.replace(QUIET, confusion=(900.0, 100.0, 0.0, 500.0))
+    slots = year(QUIET, QUIET, counted, QUIET)
+    newer = [msgspec.structs.replace(each, map="cd" * 16) for each in slots[2:4]]
+    text = get([*slots[:2], *newer, *slots[4:]]).text
+    assert "it names 93 % (" in text
+    assert "ranges allow for them" in text
+    told = "Under this map, places are not corrected for its mistakes"
+    assert text.count(told) == 1
+    assert told not in get(slots).text, "the only map there is was corrected later"
+    plain = get(year(QUIET, QUIET)).text
+    assert "and makes mistakes. No range covers them." in plain
+    assert told not in plain

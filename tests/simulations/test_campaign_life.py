@@ -146,3 +146,13 @@ def test_weeks_before_the_campaign_are_lived_as_well() -> None:
     week = lived(0).of_week(FIRST_WEEK).recordings
     assert week.days is not None
     assert min(week.days.tolist()) >= date(2026, 12, 7)
+
+
+@pytest.mark.parametrize("weeks", [2, 6, 53])
+def test_a_campaign_sees_the_waves_of_its_part_of_a_year(weeks: int) -> None:
+    """Both waves at once would triple the contacts of a short campaign."""
+    for seed in range(20):
+        of = life(campaign(weeks=weeks, labels=LABELS), wave=1.0, season=0.0, seed=seed)
+        factors = of.factors[-FIRST_WEEK + 1 :]
+        assert factors.max() < 2.9
+        assert weeks < 53 or factors.max() > 1.9

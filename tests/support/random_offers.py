@@ -190,6 +190,7 @@ class Drawn:
             since=since,
             until=until,
             places=places,
+            confusion=places is not None and self.chance(0.5),
             **common,
         )
 

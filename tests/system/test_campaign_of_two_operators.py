@@ -15,12 +15,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import psutil
+import psycopg
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.campaigns import campaign
@@ -37,16 +38,20 @@ from earshot_client.phone import Phone
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import Invite
-from earshot_protocol.errors import UnexpectedMessageError
+from earshot_protocol.errors import RefusedError, UnexpectedMessageError
 from earshot_protocol.messages import Wait
 from earshot_protocol.privacy.accounting import TOLD_DELTA, epsilon_at
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.transport import OFFER_PATH, TOTAL_PATH
 from earshot_protocol.wire import Ending
 from earshot_server.api.views import CampaignExport, StartCampaign
+from earshot_server.backups.backing_up import back_up
+from earshot_server.backups.restoring import restore
 from earshot_server.campaigns.campaign import ExpectedContacts, SumOptions
 from earshot_server.campaigns.plan import Planning
+from earshot_server.campaigns.schedule import STEP
 from earshot_server.campaigns.series import series_of
 from earshot_server.campaigns.slots import SlotState
 from earshot_server.campaigns.weekly_sum import entry_deviation
@@ -83,6 +88,7 @@ class Member:
         self._path = run.folder / f"phone {number}.db"
         self._heard_until = BEGINS.date()
         self.known: tuple[bytes, ...] = ()
+        self.refused = set[Rule | None]()
         self.line = HttpTransport(
             run.server.address,
             Ed25519PrivateKey.generate(),
@@ -132,7 +138,11 @@ class Member:
             return
         with self.opened() as phone:
             phone.expire()
-            answer = phone.answer(task)
+            try:
+                answer = phone.answer(task)
+            except RefusedError as refused:
+                self.refused.add(refused.rule)
+                return
         if isinstance(task, Ending):
             self.known = (*self.known, task.phase)
         if answer is not None:
@@ -217,7 +227,11 @@ class DyingHelper:
 
 
 class Run:
-    """Two operators, phones, and a campaign."""
+    """Two operators, phones, and a campaign.
+
+    Attributes:
+        gone: Weeks that were published before a restore and are not known any more.
+    """
 
     def __init__(
         self,
@@ -231,17 +245,38 @@ class Run:
         self.helper, self.proxy = helper, proxy
         data = folder / "leader"
         self.leader = bytes.fromhex(Credentials.load_or_create(data, leads=True).leader)
-        self.server = self._server(data)
+        self.server = self._server(data, postgres.url)
+        self.gone: tuple[str, ...] = ()
         self.disturbance: Callable[[], None] | None = None
         self._disturbing: list[threading.Thread] = []
 
-    def _server(self, data: Path) -> ServerProcess:
+    def _server(self, data: Path, url: str) -> ServerProcess:
         helper = ("--helper", self.proxy.address, "--helper-key", self.helper.identity.hex())
-        return ServerProcess(data, self.postgres.url, *helper)
+        return ServerProcess(data, url, *helper)
 
     def another_server(self) -> ServerProcess:
         """Return a server with the same credentials and database."""
-        return self._server(shutil.copytree(self.server.data, self.folder / "another leader"))
+        data = shutil.copytree(self.server.data, self.folder / "another leader")
+        return self._server(data, self.postgres.url)
+
+    @contextmanager
+    def restored(self, backup: Path) -> Iterator[None]:
+        """Lose the server, and go on with one that is restored from a backup."""
+        self.server.kill()
+        data, url = self.folder / "restored", self.postgres.url.replace("/postgres?", "/restored?")
+        with closing(psycopg.connect(self.postgres.url, autocommit=True)) as connection:
+            connection.execute("CREATE DATABASE restored")
+        restore(backup, data, url)
+        with closing(Database(url)) as database:
+            self.clock = MovedClock(database, self.clock.now(), self.folder / "clocks")
+            # `restore` ran before this database's clock was moved.
+            now = self.clock.now().timestamp()
+            database.query("UPDATE campaigns SET restored = %s", (now,))
+            lost, self.server = self.server, self._server(data, url)
+            self.server.port, self.server.address = lost.port, lost.address
+            with self.server:
+                self.operator = self.server.operator()
+                yield
 
     def begin(self, web: WebPhone) -> None:
         self.operator = self.server.operator()
@@ -287,7 +322,6 @@ class Run:
         assert slot.result is not None
         assert slot.result.phones == PHONES
         self.check_marks()
-        assert [each.name for each in (self.helper.data / "keys").glob("*.key")] == []
 
     def visited(self, week: int) -> bool:
         """Let phones visit, and return whether all have heard of a week's result."""
@@ -316,7 +350,8 @@ class Run:
             assert since is not None
             assert until is not None
             for member in self.members:
-                assert {*member.counted(since, until)} <= {slot.state is SlotState.PUBLISHED}
+                was = slot.state is SlotState.PUBLISHED or slot.phase in self.gone
+                assert {*member.counted(since, until)} <= {was}
 
     def kill_workers(self) -> None:
         for each in self.server.workers():
@@ -419,11 +454,41 @@ def test_a_campaign_counts_each_contact_once_whatever_is_killed(run: Run) -> Non
     check_ledgers(run)
     check_figures(run)
     check_files(run)
+    assert not [*(run.helper.data / "keys").glob("*.key")], "no key of a sum is left"
+
+
+@pytest.mark.slow
+def test_a_server_that_is_restored_repeats_no_week_of_two_operators(run: Run) -> None:
+    run.helper.allow(run.leader, "--least-reports", "2")
+    run.visit()  # the phone in TypeScript enrols when it first comes
+    backup = run.folder / "backup"
+    back_up(backup, run.server.data, run.postgres.url)
+    run.to(7)
+    run.play(1)
+    run.gone = (run.export.slots[0].phase,)
+    with run.restored(backup):
+        assert run.export.campaign.status == "paused"
+        assert run.operator.resume_campaign(run.digest).status == "running"
+
+        def all_refuse() -> bool:
+            run.visit()
+            return all(member.refused == {Rule.REPEATED} for member in run.members)
+
+        await_(all_refuse, "phones that refuse the week under its former name")
+        run.clock.move(STEP)
+        await_(lambda: run.shown()[0] == "failed", "the week's end")
+        first = run.export.slots[0]
+        assert (first.phase, first.attempts) == (*run.gone, 1)
+        check_ledgers(run)
+        run.to(14)
+        run.play(2)
+        assert run.shown()[:2] == ["failed", "published"]
+        check_ledgers(run)
 
 
 def check_ledgers(run: Run) -> None:
     """Each phone has paid once for each week, exactly what the plan says."""
-    counted = [slot.phase for slot in run.export.slots if slot.result is not None]
+    counted = [*run.gone, *(slot.phase for slot in run.export.slots if slot.result is not None)]
     planning, plan = Planning(WANTED), run.export.plan
     assert run.node.steps() == ["histogram"] * 2 * len(counted)
     for member in run.members:

@@ -26,6 +26,8 @@ from earshot_server.campaigns.slots import Slot, SlotState
 from earshot_server.records import RESTORED_REASON, STOPPED_REASON, CampaignState
 
 NOW = 1_830_000_000.0
+NEWER = 31
+"""First week under the second map."""
 LABELS = ("shopping centre, indoor", "café or restaurant", "public transport", "office")
 LONG = tuple(f"{label} {'abcdefghij' * 6}"[:64] for label in LABELS)
 WAITING: dict[str, Any] = {"phase": "", "map": "", "mapped": None, "opened": None, "ended": None}
@@ -35,7 +37,16 @@ def _result(labels: Sequence[str], number: int) -> Statistics:
     """Counts of a week that rise for a quarter of a year and fall again."""
     swing = 1.0 + 0.03 * (number % 13)
     contacts = (4000 * swing, 1500, 900 * swing, 300)
-    found = counts(contacts, contacts, 1000, deviation=60.0, phones=4000 + 10 * number)
+    # The second map is corrected, and its page says so; weeks under the first are not.
+    matrix = (900.0, 80, 10, 10, 20, 500, 0, 10, 30, 10, 400, 0, 0, 5, 0, 190)
+    found = counts(
+        contacts,
+        contacts,
+        1000,
+        deviation=60.0,
+        phones=4000 + 10 * number,
+        confusion=matrix if number == NEWER else (),
+    )
     return msgspec.structs.replace(found, label_names=tuple(labels))
 
 
@@ -59,7 +70,7 @@ def _campaign(
             found = slot(phase, SlotState.FAILED, attempts=2, reason=reason)
             slots.append(found)
         else:
-            newer = {"map": "cd" * 16} if number > 30 else {}
+            newer = {"map": "cd" * 16} if number >= NEWER else {}
             result = _result(labels, number)
             slots.append(slot(phase, result=result, late=number == 9, **newer))
     return started(of, **changes), slots

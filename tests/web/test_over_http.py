@@ -28,11 +28,12 @@ from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
 from earshot_client.voters import NearestRecordings
 from earshot_protocol.api import Invite, StartPhase
-from earshot_protocol.geometry import unit_rows
+from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.labelling import Labelled, LabellingParameters
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
 from earshot_protocol.secure_sum.interface import SummationName
@@ -332,6 +333,36 @@ def test_statistics_of_all_kinds_of_phones_are_those_of_plain_addition(
     everybody: Everybody,
 ) -> None:
     assert_counted(played(everybody, STATISTICS), PHONES)
+
+
+@pytest.mark.slow
+def test_confusion_matrices_of_all_kinds_of_phones_are_those_of_plain_addition(
+    everybody: Everybody,
+) -> None:
+    # The last place has no name.
+    places = AgreedPlaces(
+        encoder=ENCODER.name,
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(PLACES),
+        labels=(0, 1, -1),
+    )
+    result = played(everybody, msgspec.structs.replace(STATISTICS, places=places, confusion=True))
+    assert isinstance(result, Statistics)
+    contacts, matrix = np.zeros(7), np.zeros((3, 3))
+    for points, labels in map(heard, range(PHONES)):
+        nearest = (points @ PLACES.T).argmax(axis=1)
+        table, labelled = np.zeros((3, 3)), np.zeros(3)
+        for place, label in zip(nearest, labels, strict=True):
+            if label is None:
+                contacts[3 + place if place < 2 else 6] += 1
+                continue
+            own = CLASSES.index(label)
+            contacts[own] += 1
+            labelled[own] += 1
+            table[own, place] += place < 2
+        matrix += table / max(1, np.linalg.norm(labelled))
+    assert counts(result) == tuple(contacts)
+    assert np.array(result.confusion).reshape(3, 3) == pytest.approx(matrix, abs=0.01)
 
 
 @pytest.mark.slow

@@ -158,7 +158,11 @@ def table(series: Series, place: int | None = None) -> list[WeekTexts]:
         series: The series.
         place: Number of the place, from 0; None for all contacts.
     """
-    is_corrected = any(week.corrected for week in series.weeks)
+    uncorrected: dict[str, int] = {}
+    if any(week.corrected for week in series.weeks):
+        for week in series.weeks:
+            if week.map and not week.corrected:
+                uncorrected.setdefault(week.map, week.number)
     return [
         WeekTexts(
             days=window(week.since, week.until),
@@ -166,7 +170,7 @@ def table(series: Series, place: int | None = None) -> list[WeekTexts]:
             share=_share(row, place) if row else NOTHING,
             per_phone=_ranged(row.per_phone, _rate) if row else NOTHING,
             change=change(row) if row else NOTHING,
-            note=note(week, is_corrected),
+            note=note(week, uncorrected.get(week.map) == week.number),
         )
         for week in series.weeks
         for row in [_row(week, place)]
@@ -266,16 +270,17 @@ def change(row: SeriesRow) -> str:
     return f"{word}: {_ranged(row.change, _signed)}" if row.change else word
 
 
-def note(week: SeriesWeek, is_corrected: bool = False) -> str:
+def note(week: SeriesWeek, begins_uncorrected: bool = False) -> str:
     """Return what else has to be known of a week; empty if nothing.
 
     Args:
         week: The week.
-        is_corrected: Whether other weeks are corrected for mistakes of their map.
+        begins_uncorrected: Whether it is the first week under a map that is not corrected for its
+            mistakes, in a series in which others are.
     """
     notes = [each.name for each in week.holidays]
-    if is_corrected and week.map and not week.corrected:
-        notes.insert(0, _("not corrected for mistakes of the map"))
+    if begins_uncorrected:
+        notes.insert(0, _("under this map, places are not corrected for its mistakes"))
     if week.status is ObservationStatus.BREAK:
         notes.insert(0, _("new map, so nothing compares with the weeks before"))
     if week.late:

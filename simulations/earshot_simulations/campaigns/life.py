@@ -39,6 +39,7 @@ _WAVES = 2
 _WAVE_WEEKS = 3.0
 """Standard deviation of a wave, in weeks."""
 _YEAR_WEEKS = 366 / 7
+_LEAST_YEAR = 52
 
 
 class _Stream(IntEnum):
@@ -174,7 +175,9 @@ class Life:
     def _factors(self, generator: np.random.Generator) -> NDArray[np.float64]:
         settings, weeks = self._settings, self._campaign.weeks
         numbers = np.arange(FIRST_WEEK, weeks + 1)
-        peaks = (np.arange(_WAVES) + generator.random(_WAVES)) * weeks / _WAVES
+        # One in each half of a year: a short campaign may see none, and not both at once.
+        half = max(weeks, _LEAST_YEAR) / _WAVES
+        peaks = (np.arange(_WAVES) + generator.random(_WAVES)) * half
         bumps = np.exp(-((numbers[:, None] - peaks) ** 2) / (2 * _WAVE_WEEKS**2)).sum(axis=1)
         phases = generator.random(self._places)
         season = np.cos(2 * math.pi * (numbers[:, None] / _YEAR_WEEKS - phases))

@@ -41,7 +41,7 @@ class CampaignSettings:
         labelled: Fraction of the contacts that their users label.
         contacts: CSV file with the columns week, place and factor, by which contacts of that week
             and place are multiplied; without a place, those of every place.
-        wave: Height of the two waves of contacts, relative to the weeks between; 0 for none.
+        wave: Height of a year's two waves of contacts, relative to the weeks between; 0 for none.
         season: Part by which places gain and lose contacts over a year, each in its own season: 0
             to 1.
         overdispersion: Variance of phones' activity, whose mean is 1; 0 where all phones are
