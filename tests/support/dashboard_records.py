@@ -41,7 +41,7 @@ from earshot_server.records import (
     PhaseRecord,
     StepRecord,
 )
-from earshot_server.store.archive import Counts
+from earshot_server.store.archive import ServerCounts
 from support.parameters import (
     discovery_parameters,
     labelling_parameters,
@@ -113,8 +113,8 @@ class HandMadeArchive:
         """All of them, as if they were one campaign's."""
         return tuple(self.records)
 
-    def counts(self) -> Counts:
-        return Counts(self.enrolled, 48_300_000)
+    def counts(self) -> ServerCounts:
+        return ServerCounts(self.enrolled, 48_300_000)
 
 
 def name_of(number: int) -> bytes:

@@ -48,7 +48,7 @@ SELECT phase, attempts, reason, next_try FROM errands WHERE phase = ANY(%s)
 """
 
 
-class Counts(NamedTuple):
+class ServerCounts(NamedTuple):
     """Number of enrolled phones, size of the database in bytes, and refusals by rule."""
 
     phones: int
@@ -109,14 +109,14 @@ class Archive:
         endings = [_ending(common) for (common,) in rows]
         return tuple(ending for ending in endings if isinstance(ending, Statistics))
 
-    def counts(self) -> Counts:
+    def counts(self) -> ServerCounts:
         """Return the number of phones, the size of the database, and refusals by rule."""
         rows = self._database.query(
             "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
         )
         refusals = self._database.query("SELECT rule, sum(phones) FROM refusals GROUP BY rule")
         phones, database_bytes = rows[0]
-        return Counts(phones, database_bytes, {rule: int(count) for rule, count in refusals})
+        return ServerCounts(phones, database_bytes, {rule: int(count) for rule, count in refusals})
 
     def cohorts(self) -> tuple[CohortRecord, ...]:
         """Return all cohorts that have phones, by name; phones without one come first."""
