@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from support.slots import COMPUTED, LABELS, MAP, counts, plan, slot, weekly, year_of
 
+from earshot_server.campaigns import intervals
 from earshot_server.campaigns.campaign import RepeatedDiscovery
 from earshot_server.campaigns.holidays import Holiday
+from earshot_server.campaigns.intervals import CONFIDENCE, NoisySum, level
 from earshot_server.campaigns.series import ObservationStatus, Series, Trend, series_of
 from earshot_server.campaigns.slots import SlotState
 
@@ -280,7 +282,11 @@ def test_a_matrix_corrects_all_weeks_under_its_map() -> None:
         assert each.corrected
         assert each.right_names
         assert each.right_names.value == pytest.approx(1400 / 1500)
-        assert each.right_names.least < 1400 / 1500 < each.right_names.most <= 1
+        # Noise of 40 contacts is 4 recordings where phones count for 10 contacts at most.
+        told = intervals.share(
+            NoisySum(1400, 2 * 4**2), NoisySum(1500, 4 * 4**2), level(CONFIDENCE)
+        )
+        assert each.right_names == told
     assert not other.corrected
     assert other.right_names is None
     assert [row.contacts.value for row in other.places] == [5700, 3300]
@@ -303,6 +309,11 @@ def test_what_is_not_known_of_a_map_is_in_intervals_and_not_in_changes() -> None
     assert wide.change
     assert narrow.change
     assert wide.change.most == pytest.approx(narrow.change.most, rel=0.1)
+    more = msgspec.structs.replace(week, named=(3400.0, 1800))
+    fewest = msgspec.structs.replace(few, confusion=tuple(each / 125 for each in CONFUSED))
+    *_, risen = series_of(PLAN, year_of(PLAN, [fewest, more]), COMPUTED).weeks
+    assert risen.places[0].trend is Trend.UP, "whatever the map's rates are, they are the same"
+    assert risen.places[0].contacts.least < 6000 < 6700 < risen.places[0].contacts.most
 
 
 def test_without_a_map_a_matrix_corrects_nothing() -> None:
