@@ -34,6 +34,7 @@ from earshot_protocol.phases.learning import (
 )
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
@@ -190,7 +191,7 @@ _SUM_PARAMETERS = choose(500, (2,), 64, 0.1, 0.05)
 
 
 def _offered(
-    noise: WholeGaussian | WholeLaplace, shape: tuple[int, ...], ones: int | None = None
+    noise: WholeGaussian | WholeLaplace, shape: tuple[int, ...], proof: Counts | None = None
 ) -> Offer:
     return Offer(
         version=VERSION,
@@ -203,11 +204,11 @@ def _offered(
         parameters=TwoOperatorParameters(
             phones=500,
             shape=shape,
-            bound=20 if ones is None else 1,
+            bound=20 if proof is None else 1,
             noise=noise,
             least=450,
             window=86_400.0,
-            ones=ones,
+            proof=proof,
         ),
         opens=1_800_000_000.25,
         closes=1_800_086_400.25,
@@ -221,7 +222,7 @@ def _send_report(offer: Offer) -> SendReport:
 
 
 _OFFERED = _offered(WholeLaplace.of(4.0), (3,))
-_PROVED = _offered(WholeLaplace.of(4.0), (3,), ones=2)
+_PROVED = _offered(WholeLaplace.of(4.0), (3,), Counts(1, 2, 3))
 
 TASKS: tuple[Task, ...] = (
     Cluster(phase=_PHASE, index=300, parameters=LEARNING),

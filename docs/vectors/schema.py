@@ -112,13 +112,14 @@ def _type(described: inspect.Type, met: list[type[msgspec.Struct]]) -> Table:
 def _union(types: Iterable[inspect.Type], met: list[type[msgspec.Struct]]) -> Table:
     """Describe a field that may be nil, or hold one of several maps, told apart by their tags."""
     given = [each for each in types if not isinstance(each, inspect.NoneType)]
+    or_nil = {"or_nil": True} if len(given) < len(list(types)) else {}
     if len(given) == 1:
-        return {**_type(given[0], met), "or_nil": True}
+        return {**_type(given[0], met), **or_nil}
     structs = [each.cls for each in given if isinstance(each, inspect.StructType)]
-    if structs and len(structs) == len(list(types)):
-        met.extend(structs)
-        return {"type": "map of a kind", "maps": [each.__name__ for each in structs]}
-    raise TypeError(types)
+    if len(structs) < len(given):
+        raise TypeError(types)
+    met.extend(structs)
+    return {"type": "map of a kind", "maps": [each.__name__ for each in structs], **or_nil}
 
 
 def _limits(described: object, names: dict[str, str]) -> Table:

@@ -7,6 +7,7 @@ HPKE draws its ephemeral key where no script reaches it, so seeds are sealed her
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
@@ -30,6 +31,7 @@ from earshot_protocol.phases.discovery import SumLabels
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.phases.statistics import CountContacts
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum import encoding
@@ -73,7 +75,13 @@ _INPUTS = {
 """Inputs of the phones that report; phone 3 does not, and the report of phone 2 does not open."""
 _BROKEN = 2
 _PROVED = TwoOperatorParameters(
-    phones=4, shape=(2, 3), bound=1, noise=WholeLaplace.of(4.0), least=3, window=3600.0, ones=2
+    phones=4,
+    shape=(2, 3),
+    bound=1,
+    noise=WholeLaplace.of(4.0),
+    least=3,
+    window=3600.0,
+    proof=Counts(1, 2, 6),
 )
 _BALLOTS = {
     0: [[1, 0, 0], [0, 0, 1]],
@@ -309,7 +317,7 @@ def _begun(
     request = leader.task_for(HELPER)
     if not isinstance(request, MakeOffer):
         raise TypeError(type(request))
-    drawn_of_proofs = [] if agreed.ones is None else [_verify_key(sum_id)]
+    drawn_of_proofs = [] if agreed.proof is None else [_verify_key(sum_id)]
     with scripted(drawn_of_proofs, (_key(sum_id),), helper_module):
         made = helper.answer(request)
     if not isinstance(made, OfferMade):
@@ -444,9 +452,11 @@ class _Proving(_Reporting):
         ballot = np.array(self.input)
         with scripted([bytes(32), self.report_id, self.random]):
             report = self._answered(ballot * (ballot <= 1))
-        encoded = proof.circuit.encode(ballot.reshape(-1) * (ballot.reshape(-1) <= 1))
-        encoded[: proof.length, 0] = ballot.reshape(-1)
-        made = proof._split(encoded, self.report_id, self.random)
+        shape, row = proof.shape, ballot.reshape(-1)
+        encoded = shape.fixed(row * (row <= 1))
+        encoded[: proof.length, 0] = row
+        signed = functools.partial(shape.signed, row)
+        made = proof._split(encoded, signed, self.report_id, self.random)
         if phone != _STUFFED and (made.public_share, made.leader_share) != (
             report.public,
             report.share,
@@ -477,7 +487,7 @@ def _refused() -> list[Vector]:
         _opening("sum of two operators", _SMALL),
         _opening("sum of proved ballots", _PROVED),
     )
-    unproved = _changed(proved, ones=None)
+    unproved = _changed(proved, proof=None)
     return [
         *(_case("sum", why, rule, now, each) for why, rule, now, each in _offers_to_refuse(task)),
         *(
@@ -486,7 +496,12 @@ def _refused() -> list[Vector]:
                 ("nothing: it proves its ballot", None, proved, True),
                 ("it cannot prove its ballot", Rule.PROOFS, proved, False),
                 ("ballots need not be proved", Rule.WRONG_OFFER, unproved, True),
-                ("more ones than agreed", Rule.WRONG_OFFER, _changed(proved, ones=3), True),
+                (
+                    "more ones than agreed",
+                    Rule.WRONG_OFFER,
+                    _changed(proved, proof=Counts(1, 3, 6)),
+                    True,
+                ),
             )
         ),
     ]

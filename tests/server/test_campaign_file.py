@@ -128,7 +128,6 @@ WRONG = {
     f"{MINIMAL}[sum]\ncontacts = 0": ["sum.contacts=0: must be a whole number, from 1"],
     f"{MINIMAL}[sum]\ncontacts = 1.5": ["sum.contacts=1.5: must be a whole number"],
     f"{MINIMAL}[sum]\nsummation = 'ideal'": ["must be one of bell, two-operators"],
-    f"{MINIMAL}[sum]\nsummation = 'two-operators-proved'": ["proves ballots, not counts; choose"],
     f"{MINIMAL}[sum]\ndropout = 1": ["sum.dropout=1.0: must be at least 0 and below 1"],
     f"{MINIMAL}[sum]\ndropout = 0.6\ncorrupted = 0.4": ["together they must stay below 1"],
     f"{MINIMAL}[sum]\nconfusion = 1": ["sum.confusion=1: must be true or false"],

@@ -38,6 +38,7 @@ from earshot_protocol.messages import (
     decode_helper_task,
 )
 from earshot_protocol.prio3.limbs import LimbArithmetic
+from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import ZeroConcentrated
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
@@ -254,7 +255,7 @@ def test_of_a_sum_one_list_is_opened_even_if_nothing_comes_of_it(
     book: Book, proved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Garbage costs as much time as reports do, and costs it once."""
-    agreed = terms(shape=(6,), bound=1, ones=2) if proved else terms()
+    agreed = terms(shape=(6,), bound=1, proof=ballot(6, 2)) if proved else terms()
     operators = Operators(book=book)
     leader, _ = operators.collected(
         {phone: np.eye(6, dtype=np.int64)[0].reshape(agreed.shape) for phone in range(15)}

@@ -212,7 +212,7 @@ def test_tables_for_programs_are_english(path: str) -> None:
         (made.stopped(), ["Diese Phase wurde abgebrochen"]),
         (
             msgspec.structs.replace(made.running(), refusals={Rule.PROOFS.value: 3}),
-            ["3 Telefone lehnen diese Phase ab: Stimmzettel müssen bewiesen werden", "nötig ist"],
+            ["3 Telefone lehnen diese Phase ab: Eingaben müssen bewiesen werden", "nötig ist"],
         ),
     ],
     ids=lambda shown: shown.parameters.kind if isinstance(shown, PhaseRecord) else "",

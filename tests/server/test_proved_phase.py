@@ -12,6 +12,7 @@ from support.played_phase import PARAMETERS, PHONES, POLICY, Play, make_phones
 
 from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.phases.learning import GlobalCentroids, Result
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.summations import TWO_OPERATORS
 from earshot_protocol.two_operators.messages import SendReport
@@ -52,7 +53,7 @@ def test_a_liar_costs_the_phase_its_own_ballot_and_is_named(
         if isinstance(task, GlobalCentroids) and isinstance(task.opening, SendReport):
             assert task.opening.offer is not None
             offer = task.opening.offer.offer
-            assert offer.parameters.length == offer.parameters.ones == 3
+            assert offer.parameters.proof == Counts(1, 3, 3)
             with pytest.raises(MalformedMessageError, match=r"^phone 4: a public share"):
                 coordinator.accept(4, told(offer, 4, "another part of the leader"))
             coordinator.accept(4, told(offer, 4, "another part of the helper"))

@@ -75,11 +75,11 @@ def test_a_server_with_a_helper_starts_it_and_shows_both_keys(
     page = server.read("/").text
     assert credentials.leader in page
     assert KEY in page
-    for each, words in ((phase, "two operators"), (proved, "two operators, ballots proved")):
+    for each, words in ((phase, "two operators"), (proved, "two operators, inputs proved")):
         shown = server.read(f"/phases/{each.hex()}").text
         assert "never put their data together" in shown
         assert f">{words}</" in shown
-    assert "Invalid ballots are left out" in shown
+    assert "Invalid inputs are left out" in shown
 
 
 def step(number: int, name: str, expected: int, answered: int, closed: bool) -> StepRecord:

@@ -20,7 +20,6 @@ from earshot_client.clustering import DPLloyd
 from earshot_client.command import main
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases import learning
 from earshot_protocol.phases.discovery import LABELS, rows_of
 from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
@@ -202,19 +201,16 @@ def test_the_worst_recordings_of_a_sum_of_labels_cost_what_is_proven_and_hardly_
 
 
 def test_every_kind_has_every_summation_that_it_can_have() -> None:
-    proved = {learning.LEARNING}
     for kind in KINDS:
         found = {each.summation for each in PHASES.values() if type(each) is kind.parameters}
-        provable = set() if kind in proved else {SummationName.TWO_OPERATORS_PROVED}
-        assert found == set(SummationName) - provable, kind.parameters
+        assert found == set(SummationName), kind.parameters
 
 
 def test_sums_of_labels_are_audited_with_all_rows_by_all_summations() -> None:
     """With cells before them or alone, as in a sitting; of labels, choices, kinds, or both."""
     found = [PHASES[name] for name in SUMS_OF_LABELS]
     modes = [(each.summation, each.sums > 0, each.hierarchy != b"", each.kinds) for each in found]
-    summations = SummationName.BELL, SummationName.TWO_OPERATORS
-    wanted = itertools.product(summations, (True, False), (False, True), (1, 2))
+    wanted = itertools.product(SummationName, (True, False), (False, True), (1, 2))
     assert set(modes) == set(wanted)
     assert any(is_seated(each) for each in found)
     for each in found:

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import msgspec
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from earshot_protocol.prio3.derivation import Party
 from earshot_protocol.prio3.field import MODULUS as PRIME
 from earshot_protocol.prio3.field import Elements, elements, encode
 from earshot_protocol.prio3.prio3 import Prio3
+from earshot_protocol.prio3.shapes import Counts, ballot
 from earshot_protocol.two_operators.messages import Offer, PhoneReport
 from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.shares import seal
@@ -54,8 +56,7 @@ class Liar:
     def report(self) -> PhoneReport:
         proof, derive = self.proof, self.proof._derivation
         circuit, engine = proof.circuit, proof.arithmetic
-        ones = max(0, min(sum(self.vector), circuit.max_weight))
-        bits = circuit.weight_bits(ones) if self.weight is None else self.weight
+        bits = weight_bits(self.offer, self.vector) if self.weight is None else self.weight
         vector = elements([*self.vector, *bits])
         theirs, theirs_proof = derive.helper_shares([self.seed])
         ours: Elements = engine.subtract(vector[None], theirs)
@@ -84,6 +85,20 @@ class Liar:
             public=public,
         )
         return msgspec.structs.replace(report, **self.changes)
+
+
+def weight_bits(offer: Offer, vector: list[int]) -> list[int]:
+    """Bits of the number of ones of a vector, or of the most ones that a ballot may have."""
+    length, most = offer.parameters.length, most_ones(offer)
+    ones = max(0, min(sum(vector), most))
+    fixed = ballot(length, most).fixed(np.array(vector_of(length, ones)))
+    return [int(bit) for bit in fixed[length:, 0]]
+
+
+def most_ones(offer: Offer) -> int:
+    """Most ones of a ballot."""
+    assert isinstance(offer.parameters.proof, Counts)
+    return offer.parameters.proof.total
 
 
 def flipped(data: bytes, at: int) -> bytes:
@@ -165,15 +180,14 @@ def vector_of(length: int, ones: int) -> list[int]:
 
 def told(offer: Offer, phone: int, name: str) -> PhoneReport | None:
     """The report of that lie; None where it would be none."""
-    length, ones = offer.parameters.length, offer.parameters.ones
-    assert ones is not None
+    length, ones = offer.parameters.length, most_ones(offer)
     lie = dict(LIES[name])
     if lie.pop("only", None) == "fewer" and ones == length:
         return None
     vector = lie.pop("vector", lambda length: vector_of(length, ones))(length)  # type: ignore[operator]
     liar = Liar(offer, phone, vector, report_id=b"liar" + phone.to_bytes(12))
     if "weight" in lie:
-        lie["weight"] = lie["weight"](liar.proof.circuit.weight_bits(sum(vector)))  # type: ignore[operator]
+        lie["weight"] = lie["weight"](weight_bits(offer, vector))  # type: ignore[operator]
     if "bound" in lie:
         digest, report_id = lie["bound"]  # type: ignore[misc]
         lie["bound"] = (digest or offer.digest(), report_id or liar.report_id)

@@ -37,6 +37,7 @@ from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
+from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.start_centroids import CentroidSet
@@ -329,7 +330,7 @@ class Drawn:
                 {"shape": (*terms.shape, 1)},
                 {"phones": terms.phones + 1},
                 {"window": terms.window + 1.0},
-                {"ones": 1},
+                {"proof": ballot(terms.length, 1)},
                 {"sum_id": bytes(16)},
                 {"task": bytes(32)},
                 {"version": 2},

@@ -67,9 +67,19 @@ def derived(phase: dict[str, Any], part: str, shape: list[int]) -> Terms:
         "least": max(2, phones - math.floor(round(phase["dropout"] * phones, 6))),
         "window": phase.get("step_seconds", 86_400.0),
     }
-    if phase["summation"] == "two-operators-proved" and phase["type"] == "learning":
-        terms["ones"] = min(bound, math.prod(shape))
+    if phase["summation"] == "two-operators-proved":
+        terms["proof"] = _proof(phase["type"], bound, shape)
     return terms
+
+
+def _proof(kind: str, bound: int, shape: list[int]) -> dict[str, Any]:
+    if kind in ("discovery", "statistics"):
+        return {"proof": "norm"}
+    if kind == "labelling":
+        block = shape[-1]
+        return {"proof": "counts", "width": bound.bit_length(), "total": bound, "block": block}
+    entries = math.prod(shape)
+    return {"proof": "counts", "width": 1, "total": min(bound, entries), "block": entries}
 
 
 def _mechanism(phase: dict[str, Any], part: str) -> tuple[int, dict[str, Any]]:
@@ -206,7 +216,7 @@ def refusals(
         return
     offer, both = opening["offer"]["offer"], opening["offer"]
     terms, digest = offer["parameters"], digest_of(offer)
-    if "ones" in expected and not proves:
+    if "proof" in expected and not proves:
         yield "proofs"
     if offer["leader"] not in leaders or offer["helper"] not in helpers:
         yield "unknown_helper"
@@ -301,13 +311,22 @@ def result(
 # ------------------------------------------------------------------------------- sizes of proofs
 
 
-def encoded_length(terms: Terms) -> int:
-    """Elements of a ballot with its weight."""
-    return length(terms) + int(terms["ones"]).bit_length()
+def squared(terms: Terms) -> int:
+    """Elements of an encoded input whose squares are added up."""
+    return length(terms) if terms["proof"]["proof"] == "norm" else 0
+
+
+def bits(terms: Terms) -> int:
+    """Elements of an encoded input that are bits."""
+    proof = terms["proof"]
+    if proof["proof"] == "norm":
+        return 24 + 100 * 17
+    blocks = length(terms) // proof["block"]
+    return length(terms) * int(proof["width"]) + blocks * int(proof["total"]).bit_length()
 
 
 def proof_length(terms: Terms, chunk: int) -> int:
-    calls = math.ceil(encoded_length(terms) / chunk)
+    calls = math.ceil(bits(terms) / chunk) + math.ceil(squared(terms) / chunk)
     points = 2
     while points < calls + 1:
         points *= 2
@@ -316,16 +335,16 @@ def proof_length(terms: Terms, chunk: int) -> int:
 
 def chunk_length(terms: Terms) -> int:
     """Of all, that of the shortest proof; of several, the smallest."""
-    chunks = range(1, encoded_length(terms) + 1)
+    chunks = range(1, squared(terms) + bits(terms) + 1)
     return min(chunks, key=lambda chunk: (proof_length(terms, chunk), chunk))
 
 
 def sizes(terms: Terms) -> dict[str, int]:
-    """Bytes of what a phone and both operators send of a proved ballot."""
+    """Bytes of what a phone and both operators send of a proved input."""
     chunk = chunk_length(terms)
     return {
-        "share": 16 * (encoded_length(terms) + proof_length(terms, chunk)) + 32,
-        "public": 64,
+        "share": 16 * (squared(terms) + bits(terms) + proof_length(terms, chunk)) + 32,
+        "public": 128 if squared(terms) else 64,
         "sealed": 112,
         "verifier": 16 * (2 * chunk + 2) + 32,
     }

@@ -40,7 +40,7 @@ DEFAULTS: tuple[tuple[str, Any], ...] = (
     ("precision", 0),
     ("statistical_security", 40),
     ("correctness", 30),
-    ("ones", None),
+    ("proof", None),
     ("verifiers", b""),
 )
 """Of the fields of parameters, of tasks that begin a part, and of totals; `kinds` is a number in

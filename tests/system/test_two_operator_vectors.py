@@ -27,7 +27,7 @@ from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.derivation import Party
 from earshot_protocol.prio3.prio3 import Prio3, Received
-from earshot_protocol.prio3.shapes import ballot
+from earshot_protocol.prio3.shapes import Counts, Norm, ballot
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.two_operators import acceptance, lists, messages, shares
@@ -348,7 +348,7 @@ def test_our_messages_of_the_sum_are_those() -> None:
 PRIME = 2**66 * 4611686018427387897 + 1
 TERMS = unpacked(of(PROVED["offer"]))["parameters"]
 PROOF = Prio3(
-    ballot(textbook.length(TERMS), TERMS["ones"]),
+    Counts(*(TERMS["proof"][name] for name in ("width", "total", "block"))),
     textbook.length(TERMS),
     chunk_length=textbook.chunk_length(TERMS),
     context=of(PROVED["offer_digest"]),
@@ -373,12 +373,15 @@ def test_sizes_of_proofs_from_the_document_alone() -> None:
         assert {name: len(given[name]) for name in ("share", "public", "sealed")}.items() <= (
             sizes.items()
         )
-    for entries, ones in ((1, 1), (2, 2), (6, 2), (30, 3), (640, 1), (1000, 20), (4096, 4096)):
-        terms = {"shape": [entries], "ones": ones}
-        agreed = TwoOperatorParameters(5, (entries,), 1, WholeLaplace(1), 2, 1.0, ones)
+    ballots = ((1, 1), (2, 2), (6, 2), (30, 3), (640, 1), (1000, 20), (4096, 4096))
+    inputs: list[tuple[int, Counts | Norm]] = [(each, ballot(each, ones)) for each, ones in ballots]
+    inputs += [(60, Counts(2, 3, 15)), (8, Counts(3, 5, 1)), (1, Norm()), (640, Norm())]
+    for entries, shape in inputs:
+        terms = {"shape": [entries], "proof": msgspec.to_builtins(shape)}
+        agreed = TwoOperatorParameters(5, (entries,), 1, WholeLaplace(1), 2, 1.0, shape)
         stated = textbook.sizes(terms)
-        assert lists.entry_sizes(agreed) == (16, 112, 64, stated["verifier"])
-        proof = Prio3(ballot(entries, ones), entries)
+        assert lists.entry_sizes(agreed) == (16, 112, stated["public"], stated["verifier"])
+        proof = Prio3(shape, entries)
         assert proof.circuit.chunk_length == textbook.chunk_length(terms)
         assert proof.leader_share_bytes == stated["share"]
 

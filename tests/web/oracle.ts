@@ -32,7 +32,7 @@ import { composedEpsilon } from "../../client/web/protocol/privacy/composition.t
 import { Ledger } from "../../client/web/protocol/privacy/ledger.ts";
 import { encodeInput, packWords, subtract } from "../../client/web/protocol/secure_sum/encoding.ts";
 import { offerDigest, refusalsOfOffer } from "../../client/web/protocol/secure_sum/offer.ts";
-import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
+import { lengthOf, sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
 import { provedBallot } from "../../client/web/protocol/secure_sum/proofs.ts";
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
 import { type Bytes, hex, pack, Real, unpack, type Wire } from "../../client/web/protocol/wire.ts";
@@ -110,8 +110,9 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     return [[...share].map(String), hex(packWords(rest, widthOf(sum)))];
   },
   /** All parts of a proved ballot: public, the leader's and the helper's. */
-  proved(length: number, ones: number, digest: string, ballot: number[], id: string, own: string) {
-    const made = provedBallot(length, ones, of(digest), ballot, of(id), of(own));
+  proved(digits: string, digest: string, ballot: number[], id: string, own: string) {
+    const sum = sumParameters.read(unpack(of(digits), LIMIT));
+    const made = provedBallot(lengthOf(sum), sum.proof, of(digest), ballot, of(id), of(own));
     return [made.public, made.share, made.seed].map(hex);
   },
   expenses: (agreed: string, weight: number) => expensesOf(phase(agreed), weight),

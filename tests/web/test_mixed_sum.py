@@ -25,6 +25,7 @@ from earshot_protocol.phases.labelling import CheckLabels, LabelSamples
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.phases.statistics import CountContacts
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER, SummationName
@@ -132,7 +133,9 @@ def test_a_mixed_crowd_of_proved_ballots_adds_up_exactly(
     web: WebPhone, shape: tuple[int, ...], ones: int
 ) -> None:
     operators = Operators()
-    leader = operators.offered(terms(shape=shape, bound=1, ones=ones))
+    leader = operators.offered(
+        terms(shape=shape, bound=1, proof=Counts(1, ones, int(np.prod(shape))))
+    )
     generator = np.random.default_rng(ones)
     ballots: dict[int, np.ndarray[Any, Any]] = {}
     for phone in range(16):
@@ -163,13 +166,13 @@ def test_ballots_are_proved_as_in_python(web: WebPhone, length: int, most: int, 
     most = min(most, length)
     offer = opening(OFFERED).offer
     assert offer is not None
-    agreed = terms(shape=(length,), bound=1, ones=most)
+    agreed = terms(shape=(length,), bound=1, proof=Counts(1, most, length))
     described = msgspec.structs.replace(offer.offer, parameters=agreed)
     ballot = np.zeros(length, dtype=np.int64)
     ballot[generator.permutation(length)[: generator.integers(0, most + 1)]] = 1
     nonce, random = generator.bytes(16), generator.bytes(128)
     wanted = [each.hex() for each in proof_of(described).shard(ballot, nonce, random)]
-    given = (length, most, described.digest(), ballot.tolist(), nonce, random)
+    given = (canonical(agreed), described.digest(), ballot.tolist(), nonce, random)
     assert web.ask("proved", *given) == wanted
 
 

@@ -111,7 +111,6 @@ test("sums under which nothing should run are refused", () => {
     { window: 0 },
     { window: Infinity },
     { window: NaN },
-    { ones: 0 },
     { noise: { law: "discrete-laplace", fine_scale: 0n } },
     { noise: { law: "discrete-gaussian", fine_variance: 2n ** 62n + 1n } },
   ] as Partial<SumParameters>[]) {

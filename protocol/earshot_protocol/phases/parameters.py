@@ -23,7 +23,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.summations import AnySumParameters
 from earshot_protocol.text import line
-from earshot_protocol.voting.sums import is_provable, sum_parameters, two_operator_parameters
+from earshot_protocol.voting.sums import sum_parameters, two_operator_parameters
 
 LabelName = Annotated[str, line(LARGEST_NAME, least=1)]
 EncoderName = Annotated[str, line(LARGEST_NAME)]
@@ -225,17 +225,10 @@ class Parameters(
                 f"dropout={self.dropout} and corrupted={self.corrupted}: together they must stay "
                 "below 1"
             )
-        sums = [part for part in self.plan().parts if isinstance(part, SecureSum)]
-        if self.summation is SummationName.TWO_OPERATORS_PROVED and not any(
-            is_provable(part.mechanism) for part in sums
-        ):
-            raise InvalidParametersError(
-                f"summation={self.summation}: no input of a {self.kind} phase can be proved, only "
-                f"ballots of a learning phase; choose {SummationName.TWO_OPERATORS}"
-            )
-        for part in sums:
-            _check_noise(part)
-            self.sum_parameters(part, (1,))
+        for part in self.plan().parts:
+            if isinstance(part, SecureSum):
+                _check_noise(part)
+                self.sum_parameters(part, (1,))
 
 
 @remembered(4)

@@ -21,6 +21,8 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.overriding import override
+from earshot_protocol.prio3.shapes import Counts, Norm, ballot
 from earshot_protocol.privacy import sum_noise
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
@@ -136,6 +138,14 @@ class SumMechanism(ABC):
         """
         return self.largest_entry + self.entry_noise.share_bound(probability)
 
+    def proof(self, shape: tuple[int, ...]) -> Counts | Norm | None:
+        """Return what a phone proves of its input to two operators; None if there is no proof.
+
+        Args:
+            shape: Shape of an input.
+        """
+        return None
+
 
 @dataclass(frozen=True)
 class BallotSum(SumMechanism):
@@ -202,6 +212,12 @@ class BallotSum(SumMechanism):
             )
         return self.votes + self.entry_noise.share_bound(probability)
 
+    @override
+    def proof(self, shape: tuple[int, ...]) -> Counts | None:
+        """Return that an input is of zeros and at most `votes` ones; None for larger entries."""
+        length = math.prod(shape)
+        return ballot(length, min(self.votes, length)) if self.largest_entry == 1 else None
+
     def event(self, unit: Unit) -> Event:
         """Return the event of discrete Laplace noise on the sum."""
         return self.entry_noise.event(self.sensitivity(unit))
@@ -222,7 +238,7 @@ class VectorSum(SumMechanism):
 
     It is Skellam noise in shares, or discrete Gaussian noise from each of two operators.
 
-    A phone's vector has an L2 norm of at most `GRID` steps, whatever it holds: a phone that counts
+    A phone's vector has an L2 norm below `GRID` steps, whatever it holds: a phone that counts
     as zeros removes at most that much, and one that is replaced twice that. The vectors are
     `voting.vectors.quantized`. What one recording more or less moves depends on how they are made;
     `voting.vectors` states it for each way, with a proof.
@@ -275,6 +291,11 @@ class VectorSum(SumMechanism):
     def largest_sum(self) -> int:
         """Most that one vector adds to all entries together, in steps, by Cauchy and Schwarz."""
         return math.isqrt(self.length * GRID**2) + 1
+
+    @override
+    def proof(self, shape: tuple[int, ...]) -> Norm:
+        """Return that a vector's squares add up to less than `GRID`²."""
+        return Norm()
 
     def sensitivity(self, unit: Unit) -> float:
         """Return the L2 distance between sums of neighbours, in steps."""

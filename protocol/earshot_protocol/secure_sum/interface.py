@@ -31,7 +31,7 @@ class SummationName(enum.StrEnum):
     TWO_OPERATORS = "two-operators"
     """Phones split their inputs between two operators, which add the noise."""
     TWO_OPERATORS_PROVED = "two-operators-proved"
-    """The same, with proofs to both operators that ballots are valid."""
+    """The same, with proofs to both operators that inputs are valid."""
 
     @property
     def by_operators(self) -> bool:

@@ -38,9 +38,9 @@ def refusals_of_offer(
         yield RefusedError(f"{Rule.WRONG_OFFER}: the task has no offer", Rule.WRONG_OFFER)
         return
     offer, stated = signed.offer, signed.offer.parameters
-    if expected.ones is not None and not available():
+    if expected.proof is not None and not available():
         yield RefusedError(
-            f"{Rule.PROOFS}: its ballots must be proved, and this phone lacks the package for "
+            f"{Rule.PROOFS}: its inputs must be proved, and this phone lacks the package for "
             "that (the extra [proofs])",
             Rule.PROOFS,
         )

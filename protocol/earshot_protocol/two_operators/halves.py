@@ -138,7 +138,7 @@ def half_of(
     offer: Offer, verify_key: bytes, arithmetic: Callable[[], Arithmetic]
 ) -> PlainHalf | ProvedHalf:
     """Return the leader's half of an offered sum, still empty."""
-    if offer.parameters.ones is None:
+    if offer.parameters.proof is None:
         return PlainHalf(offer.parameters)
     return ProvedHalf(offer, verify_key, arithmetic)
 
@@ -155,7 +155,7 @@ def check_report(phone: int, report: PhoneReport, offer: Offer) -> None:
             f"phone {phone}: a sealed share of {len(report.sealed)} bytes instead of "
             f"{sealed_bytes(offer.parameters)}"
         )
-    if offer.parameters.ones is None:
+    if offer.parameters.proof is None:
         encoding.check_packed(report.share, offer.parameters)
         if report.public:
             raise MalformedMessageError(f"phone {phone}: a public share of an unproved input")

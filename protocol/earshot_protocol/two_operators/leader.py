@@ -393,7 +393,7 @@ class LeaderKeys:
         offer = answer.offer
         if answer.sum_id != request.sum_id:
             raise MalformedMessageError("an offer of another sum than the requested one")
-        if len(answer.verify_key) != (0 if request.parameters.ones is None else VERIFY_KEY_BYTES):
+        if len(answer.verify_key) != (0 if request.parameters.proof is None else VERIFY_KEY_BYTES):
             raise MalformedMessageError("an offer with a key for proofs of another size")
         if not abs(offer.answer_until - offer.closes - request.patience) <= 1e-3:
             raise MalformedMessageError("an offer with another patience than the requested one")

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.prio3.prio3 import Prio3
-from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.two_operators.messages import ID_BYTES, sealed_bytes
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 
@@ -36,9 +35,9 @@ class ListEntry(NamedTuple):
 def entry_sizes(parameters: TwoOperatorParameters) -> tuple[int, ...]:
     """Return the bytes of each part of an entry."""
     sealed = sealed_bytes(parameters)
-    if parameters.ones is None:
+    if parameters.proof is None:
         return ID_BYTES, sealed, 0, 0
-    proof = Prio3(ballot(parameters.length, parameters.ones), parameters.length)
+    proof = Prio3(parameters.proof, parameters.length)
     return ID_BYTES, sealed, proof.public_share_bytes, proof.verifier_share_bytes
 
 

@@ -35,8 +35,8 @@ _SEALING_BYTES = 32 + 16
 SEALED_BYTES = SEED_BYTES + _SEALING_BYTES
 """Bytes of a sealed seed."""
 _LARGEST_SEALED = PROVED_SEED_BYTES + _SEALING_BYTES
-PUBLIC_BYTES = 64
-"""Bytes of the public share of a proved input."""
+_LARGEST_PUBLIC = 128
+"""Bytes of the public share of an input with checks by signs; others have 64."""
 VERIFY_KEY_BYTES = 32
 SALT_BYTES = 32
 """Bytes that hide a leader's noise in its commitment."""
@@ -201,7 +201,7 @@ class PhoneReport(SumAnswer, frozen=True, kw_only=True, tag="report"):
     report_id: Identifier
     sealed: Annotated[bytes, Meta(min_length=SEALED_BYTES, max_length=_LARGEST_SEALED)]
     share: Annotated[bytes, Meta(max_length=LARGEST_ANSWER_BYTES)]
-    public: Annotated[bytes, Meta(max_length=PUBLIC_BYTES)] = b""
+    public: Annotated[bytes, Meta(max_length=_LARGEST_PUBLIC)] = b""
 
 
 class HelperAnswer(Answer, frozen=True, kw_only=True):
@@ -286,7 +286,7 @@ def list_body(offer: bytes, reports: bytes) -> bytes:
 
 def sealed_bytes(parameters: TwoOperatorParameters) -> int:
     """Return the size of what a phone seals to the helper."""
-    return SEALED_BYTES if parameters.ones is None else _LARGEST_SEALED
+    return SEALED_BYTES if parameters.proof is None else _LARGEST_SEALED
 
 
 def sign(key: Ed25519PrivateKey, what: bytes, body: bytes) -> bytes:

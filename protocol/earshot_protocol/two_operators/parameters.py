@@ -8,6 +8,7 @@ import msgspec
 
 from earshot_protocol.checks import positive, whole
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.prio3.shapes import Counts, Norm
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators
 from earshot_protocol.secure_sum.parameters import LARGEST_LENGTH
 
@@ -29,8 +30,7 @@ class TwoOperatorParameters(
         noise: Noise that each operator adds to every entry.
         least: Least number of reports that a total is made of.
         window: Seconds for which phones may report.
-        ones: Most ones of an input that is proved to be of zeros and ones; None where inputs are
-            not proved.
+        proof: What is proved of an input; None where inputs are not proved.
     """
 
     phones: int
@@ -39,7 +39,7 @@ class TwoOperatorParameters(
     noise: NoiseOfOperators
     least: int
     window: float
-    ones: int | None = None
+    proof: Counts | Norm | None = None
 
     @property
     def length(self) -> int:
@@ -82,7 +82,7 @@ class TwoOperatorParameters(
         whole("bound", self.bound, 1, 2**62)
         positive("window", self.window)
         whole("least", self.least, 2, self.phones)
-        if self.ones is not None:
-            whole("ones", self.ones, 1, self.length)
+        if self.proof is not None:
+            self.proof.check(self.length)
         self.noise.check()
         _ = self.modulus_bits

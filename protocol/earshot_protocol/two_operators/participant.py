@@ -69,19 +69,19 @@ class ReportingParticipant:
 
         Raises:
             UnexpectedMessageError: The task is not that which opened the sum.
-            InvalidInputError: The input must be proved, and is not a ballot.
+            InvalidInputError: The input must be proved, and is not valid.
             MissingExtraError: It must be proved, and the extra `proofs` is not installed.
         """
         offer = self._offer
         if self.done or not isinstance(task, SendReport) or task.sum_id != offer.sum_id:
             raise UnexpectedMessageError("a report was sent already, or was not requested")
         seed, report_id, public = os.urandom(SEED_BYTES), os.urandom(ID_BYTES), b""
-        if offer.parameters.ones is None:
+        if offer.parameters.proof is None:
             rest = self._words - helper_shares((seed,), offer.parameters)
             share = encoding.pack(rest, offer.parameters.modulus_bits)
         else:
-            ballot = encoding.decode(self._words, offer.parameters).reshape(-1).astype(np.int64)
-            public, share, seed = proof_of(offer).shard(ballot, report_id)
+            vector = encoding.decode(self._words, offer.parameters).reshape(-1).astype(np.int64)
+            public, share, seed = proof_of(offer).shard(vector, report_id)
         key = X25519PublicKey.from_public_bytes(offer.key)
         self._round = DONE
         return PhoneReport(

@@ -1,7 +1,7 @@
 """Proved inputs in a sum by two operators: Prio3 under an offer.
 
 The digest of the offer is the context of the proofs and binds them to the sum: it covers the length
-of a ballot and its most ones, which the draft leaves to the application.
+of a vector and the shape of valid ones, which the draft leaves to the application.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from earshot_protocol.errors import WrongStateError
 from earshot_protocol.prio3.field import Arithmetic
 from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.prio3.prio3 import Prio3, Verifiers
-from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.two_operators.messages import Offer
 
 
@@ -35,10 +34,10 @@ def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3:
         WrongStateError: Inputs under this offer are not proved.
     """
     parameters = offer.parameters
-    if parameters.ones is None:
+    if parameters.proof is None:
         raise WrongStateError("the inputs of this sum are not proved")
     return Prio3(
-        ballot(parameters.length, parameters.ones),
+        parameters.proof,
         parameters.length,
         context=offer.digest(),
         arithmetic=arithmetic or LimbArithmetic(),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism
+from earshot_protocol.privacy.mechanisms import SumMechanism
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
@@ -73,17 +73,10 @@ def two_operator_parameters(
         noise=noise,
         least=max(2, least),
         window=window,
-        ones=min(mechanism.largest_sum, math.prod(shape))
-        if proved and is_provable(mechanism)
-        else None,
+        proof=mechanism.proof(shape) if proved else None,
     )
     parameters.check()
     return parameters
-
-
-def is_provable(mechanism: SumMechanism) -> bool:
-    """Return whether a phone can prove its input: zeros and at most a given number of ones."""
-    return isinstance(mechanism, BallotSum) and mechanism.largest_entry == 1
 
 
 def with_noise(

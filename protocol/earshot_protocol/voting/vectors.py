@@ -160,7 +160,7 @@ def moved_with_confusion(length: int, radius: int) -> float:
 
 
 def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return a vector of norm at most 1 as whole numbers of norm at most `GRID`, in the same shape.
+    """Return a vector of norm at most 1 as whole numbers of norm below `GRID`, in the same shape.
 
     Raises:
         InvalidInputError: The vector is longer or not finite; it must not be released.
@@ -168,7 +168,7 @@ def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     with np.errstate(over="ignore", invalid="ignore"):  # an overflowing vector is longer than 1
         steps = np.rint(vector * unit_steps(vector.size))
         # Sums of squares of whole numbers below 2^53 are exact, so this comparison is, too.
-        fits = float(np.square(steps).sum()) <= GRID**2
+        fits = float(np.square(steps).sum()) < GRID**2
     if not fits:
         raise InvalidInputError("a vector must be finite and at most 1 long to be summed")
     return steps.astype(np.int64)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from earshot_protocol import checks
+from earshot_protocol.overriding import override
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import Cost, SumMechanism, Unit, check_survivors
@@ -72,6 +74,17 @@ class VoteSum(SumMechanism):
     def largest_sum(self) -> int:
         """Most that one teacher's input adds to all entries together: its distance from zeros."""
         return math.ceil(self.queries * self.ballot.l1(Unit.PHONE))
+
+    @override
+    def proof(self, shape: tuple[int, ...]) -> Counts | None:
+        """Return that the votes on each query add up to what a ballot may have, or less.
+
+        Votes are proved one by one, so ballots that count parts of votes have no proof.
+        """
+        votes = self.ballot.largest_entry
+        if self.ballot.l1(Unit.PHONE) != votes:
+            return None
+        return Counts(votes.bit_length(), votes, shape[-1])
 
     @property
     def entry_noise(self) -> GaussianSumNoise:

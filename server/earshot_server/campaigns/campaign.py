@@ -111,11 +111,6 @@ class SumOptions(_Part, frozen=True, kw_only=True):
                 f"sum.dropout={self.dropout:g} and sum.corrupted={self.corrupted:g}: together they "
                 "must stay below 1"
             )
-        if self.summation is SummationName.TWO_OPERATORS_PROVED:
-            raise InvalidParametersError(
-                f"sum.summation={self.summation}: proves ballots, not counts; choose "
-                f"{SummationName.TWO_OPERATORS} or {SummationName.BELL}"
-            )
 
 
 class RepeatedDiscovery(_Part, frozen=True, kw_only=True):

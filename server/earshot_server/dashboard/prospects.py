@@ -326,7 +326,7 @@ def _operators(asked: StartPhase) -> list[str]:
     if parameters.summation is SummationName.TWO_OPERATORS_PROVED:
         said.append(
             _(
-                "  their apps also need the package that proves ballots (the extra [proofs]); "
+                "  their apps also need the package that proves inputs (the extra [proofs]); "
                 "without it, phones refuse: proofs"
             )
         )

@@ -125,7 +125,7 @@ MEANINGS: dict[str, str] = {
         "the offer of a sum is not signed by both operators, or is not for this task"
     ),
     Rule.PROOFS: noted(
-        "ballots must be proved, and the phone's app lacks the package for that: an app "
+        "inputs must be proved, and the phone's app lacks the package for that: an app "
         "with the extra [proofs] is needed"
     ),
     Rule.CLOSED: noted(

@@ -346,7 +346,7 @@ def _places(places: AgreedPlaces | None) -> str:
 _SUMMATIONS = {
     SummationName.BELL: noted("phones’ masks (Bell et al.)"),
     SummationName.TWO_OPERATORS: noted("two operators"),
-    SummationName.TWO_OPERATORS_PROVED: noted("two operators, ballots proved"),
+    SummationName.TWO_OPERATORS_PROVED: noted("two operators, inputs proved"),
 }
 _OPERATORS = noted(
     "Two operators add up, this server and its helper: phones trust that these two never put their "
@@ -361,7 +361,10 @@ _TRUST = {
         ),
     ),
     SummationName.TWO_OPERATORS: (_OPERATORS,),
-    SummationName.TWO_OPERATORS_PROVED: (_OPERATORS, noted("Invalid ballots are left out.")),
+    SummationName.TWO_OPERATORS_PROVED: (
+        _OPERATORS,
+        noted("Invalid inputs are left out, by name."),
+    ),
 }
 _PARAMETERS = {
     "phones": (noted("Phones"), "n"),

@@ -214,7 +214,7 @@ class Helper:
             sum_id=request.sum_id,
             offer=offer,
             signature=signature,
-            verify_key=b"" if terms.ones is None else os.urandom(VERIFY_KEY_BYTES),
+            verify_key=b"" if terms.proof is None else os.urandom(VERIFY_KEY_BYTES),
         )
         # Rejection sampling takes a time that depends on its result, so the noise is drawn now,
         # before there is a total from which its timing could reveal it.
@@ -247,7 +247,7 @@ class Helper:
         secret = self._book.secret(task.sum_id)
         if secret is None:
             return self._given(task.sum_id, reports)
-        add_up = _added_up if offer.parameters.ones is None else _proved_and_added_up
+        add_up = _added_up if offer.parameters.proof is None else _proved_and_added_up
         try:
             total = add_up(task, record.made, secret)
         except SmallListError:

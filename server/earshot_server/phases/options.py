@@ -212,7 +212,7 @@ class PhaseOptions(CellOptions):
         finer: Give each choice of a poll its own prototype, in addition to its label's.
         choices: Choices of each label that polls offer; by default the labels themselves.
         summation: Summation of phones' inputs: bell, by the phones' masks; two-operators, by this
-            server and its helper; two-operators-proved, likewise with proved ballots.
+            server and its helper; two-operators-proved, likewise with proved inputs.
     """
 
     phones: int

@@ -324,7 +324,7 @@ class _Adding:
                 values = each.attack.added(self._phone, values, task.parameters)
         try:
             whole = isinstance(values, np.ndarray) and values.dtype.kind == "i"
-            if whole and isinstance(task, SendReport) and task.parameters.ones is None:
+            if whole and isinstance(task, SendReport) and task.parameters.proof is None:
                 return _BeyondBound(task, values, told)
             return self._honest(task, values, told)
         except EarshotError as error:

@@ -115,7 +115,7 @@ def _missing_of_report(
     sealed = unseal(report.sealed, key, offer.digest(), report.report_id, report.public)
     if report.report_id not in secrets or len(report.report_id) != ID_BYTES:
         yield "an identifier"
-    if offer.parameters.ones is None:
+    if offer.parameters.proof is None:
         if sealed not in secrets or len(sealed or b"") != KEY_BYTES:
             yield "a seed"
         return

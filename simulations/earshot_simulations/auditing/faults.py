@@ -101,7 +101,7 @@ KINDS = ("local route, points", "secure-sum route", "votes on samples", "contact
 _POINTS, _SECURE_SUMS = KINDS[:2]
 _OPERATED = "contacts by environment, two operators"
 _CONFUSION = "contacts by environment, confusion matrix"
-_PROVED = "local route, points, best of four runs, proved ballots"
+_PROVED = "local route, points, best of four runs, proved inputs"
 
 
 def audit_faults(effort: Effort) -> Iterator[Result]:

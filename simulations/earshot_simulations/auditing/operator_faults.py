@@ -89,8 +89,16 @@ def operator_faults(draws: int, seed: int) -> Iterator[Result]:
 
 def faults_of_sums(draws: int, seed: int) -> Iterator[Result]:
     """Plant faults that one or two sums reveal; the arguments are those of all faults."""
-    operated = next(each for each in sums_of_operators() if isinstance(each.mechanism, VectorSum))
-    proved = next(each for each in sums_of_operators() if each.proved)
+    operated = next(
+        each
+        for each in sums_of_operators()
+        if not each.proved and isinstance(each.mechanism, VectorSum)
+    )
+    proved = next(
+        each
+        for each in sums_of_operators()
+        if each.proved and isinstance(each.mechanism, BallotSum)
+    )
     for fault, operators, which in broken_operators():
         each = proved if fault.endswith(_PROVED) else operated
         checks = noise_checks(each.words, each.agreed(draws), seed, operators)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from earshot_protocol.keyed_randomness import KEY_BYTES
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.prio3.shapes import Counts, Norm
 from earshot_protocol.privacy.mechanisms import SumMechanism
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.sum_in_process import run_sum
@@ -164,7 +165,7 @@ def noise_as_drawn(
         for added, words in zip((each.helper, each.leader), each.drawn, strict=True):
             drawn = drawn_again(lambda random: noise.drawn(parameters.length, random), words)
             # These draws may exceed the words of a sum, which hold all noise but for 2^-80.
-            word = parameters.modulus_bits if parameters.ones is None else WORD_BITS
+            word = parameters.modulus_bits if parameters.proof is None else WORD_BITS
             other = (
                 None if drawn is None else (added - drawn).astype(np.uint64) << (WORD_BITS - word)
             )
@@ -211,14 +212,21 @@ def real_sums(
 def _inputs(
     parameters: TwoOperatorParameters, generator: np.random.Generator
 ) -> Callable[[int], npt.NDArray[np.int64]]:
-    """Return a function from a phone's number to its input: a ballot in a proved sum."""
+    """Return a function from a phone's number to its input, which is valid in a proved sum."""
     bound, shape = parameters.bound, (parameters.phones, parameters.length)
-    if parameters.ones is None:
-        inputs = generator.integers(-bound, bound + 1, shape)
-    else:
-        inputs = np.zeros(shape, dtype=np.int64)
-        for ballot in inputs:
-            ballot[generator.choice(parameters.length, parameters.ones, replace=False)] = 1
+    match parameters.proof:
+        case None:
+            inputs = generator.integers(-bound, bound + 1, shape)
+        case Norm():  # one entry that is almost as long as a vector may be, and small ones
+            inputs = generator.integers(-1, 2, shape)
+            inputs[:, 0] = bound - 1 - parameters.length // bound
+        case Counts(total=total, block=block):
+            inputs = np.zeros(shape, dtype=np.int64)
+            blocks = inputs.reshape(-1, block)
+            for _ in range(total):
+                blocks[np.arange(len(blocks)), generator.integers(block, size=len(blocks))] += 1
+            if parameters.proof.width == 1:
+                np.minimum(inputs, 1, out=inputs)
     return inputs.reshape(-1, *parameters.shape).__getitem__
 
 
@@ -231,7 +239,7 @@ def sums_of_operators() -> tuple[OperatedSum, ...]:
             if isinstance(part, SecureSum) and part.mechanism.honest_survivors is None:
                 agreed = parameters.sum_parameters(part, (1,))
                 assert isinstance(agreed, TwoOperatorParameters)  # noqa: S101
-                proved = agreed.ones is not None
+                proved = agreed.proof is not None
                 operated = OperatedSum(part.name, part.mechanism, parameters, proved)
                 found.setdefault((part.task, agreed.noise, agreed.bound, proved), operated)
     return tuple(found.values())

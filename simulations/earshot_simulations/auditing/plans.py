@@ -170,7 +170,7 @@ FORMS: dict[type[Parameters], dict[str, Form]] = {
 SUMMED = {
     SummationName.BELL: "",
     SummationName.TWO_OPERATORS: ", two operators",
-    SummationName.TWO_OPERATORS_PROVED: ", proved ballots",
+    SummationName.TWO_OPERATORS_PROVED: ", proved inputs",
 }
 """Suffix of a phase's name, by its summation."""
 

@@ -24,6 +24,7 @@ from earshot_protocol.prio3.derivation import Derivation, Party
 from earshot_protocol.prio3.field import Elements
 from earshot_protocol.prio3.prio3 import Prio3, Received
 from earshot_protocol.prio3.xof import SEED_BYTES
+from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators.messages import OfferMade, SendReport
@@ -89,7 +90,11 @@ def audit_proved_ballots(weakness: WeakProofs = SOUND) -> Iterator[Check]:
 def _reported(weakness: WeakProofs) -> _Reports:
     """Let phones report to a leader, under an offer of the helper."""
     watched = WatchedOperators()
-    operated = next(each for each in sums_of_operators() if each.proved)
+    operated = next(
+        each
+        for each in sums_of_operators()
+        if each.proved and isinstance(each.mechanism, BallotSum)
+    )
     agreed = msgspec.structs.replace(operated.agreed(_ENTRIES), phones=_PHONES)
     leader = watched.keys(os.urandom(16), agreed, os.urandom)
     request = leader.task_for(HELPER)

@@ -98,7 +98,7 @@ class WatchedSum:
     def helper(self) -> Whole:
         """Noise in the helper's total."""
         parameters = self.parameters
-        if parameters.ones is None:
+        if parameters.proof is None:
             words = np.zeros(parameters.length, dtype=word_type(parameters.modulus_bits))
             encoding.add_packed(words, (self.helpers, *self.shares), parameters)
             total = encoding.decode(words, parameters).reshape(-1).astype(np.int64)

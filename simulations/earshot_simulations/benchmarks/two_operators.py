@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.interface import HELPER
@@ -104,7 +105,7 @@ def _sum(
         else WholeGaussian.of((_MULTIPLIER * LARGEST_ENTRY) ** 2),
         least=len(staying),
         window=_WINDOW,
-        ones=min(_ONES, length) if proved else None,
+        proof=Counts(1, min(_ONES, length), length) if proved else None,
     )
     operators, measured = SimulatedOperators(seed=0), SumMeasured(progress)
     found = run_sum(
@@ -123,7 +124,7 @@ def _sum(
         "phones": phones,
         "reports": reports,
         "length": length,
-        **({"ones": parameters.ones} if proved else {"modulus_bits": parameters.modulus_bits}),
+        **({"ones": min(_ONES, length)} if proved else {"modulus_bits": parameters.modulus_bits}),
         "phone_ms": phone,
         "phone_bytes": statistics.mean(measured.up[phone] for phone in staying),
         "helper_ms": 1000 * sum(measured.answers[OFFER] + measured.answers[TOTAL]) / reports,

@@ -24,6 +24,7 @@ from support.operators import (
 )
 
 from earshot_protocol.errors import RemoteError
+from earshot_protocol.prio3.shapes import ballot
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators.leader import Leader
 from earshot_protocol.two_operators.messages import Offer
@@ -51,7 +52,7 @@ class Played:
 
     def __init__(self, operators: Operators, length: int, ones: int) -> None:
         self.operators = operators
-        parameters = terms(shape=(length,), bound=1, ones=ones, phones=100)
+        parameters = terms(shape=(length,), bound=1, proof=ballot(length, ones), phones=100)
         self.leader: Leader = operators.offered(parameters)
         self.honest = cast(length, ones)
         self.reports = {

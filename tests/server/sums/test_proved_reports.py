@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 from collections.abc import Callable
@@ -24,25 +25,32 @@ from support.operators import (
     terms,
     total_of,
 )
-from support.parameters import discovery_parameters, learning_parameters
+from support.parameters import (
+    discovery_parameters,
+    labelling_parameters,
+    learning_parameters,
+    statistics_parameters,
+)
 
 from earshot_protocol.errors import (
     InvalidInputError,
-    InvalidParametersError,
     MalformedMessageError,
     RemoteError,
     UnexpectedMessageError,
 )
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.phases.learning import LABEL_VOTE
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.prio3.field import elements
 from earshot_protocol.prio3.limbs import LimbArithmetic
+from earshot_protocol.prio3.shapes import Counts, Norm
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators import acceptance, messages
 from earshot_protocol.two_operators.lists import entries
 from earshot_protocol.two_operators.messages import PhoneReport
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
 from earshot_protocol.two_operators.proofs import available, proof_of
 from earshot_protocol.two_operators.refusals import AnsweredError
@@ -51,7 +59,7 @@ from earshot_protocol.two_operators.summation import check
 from earshot_server.proofs.engine import fastest
 
 ONES = 2
-BALLOTS = terms(shape=(4, 3), bound=1, ones=ONES)
+BALLOTS = terms(shape=(4, 3), bound=1, proof=Counts(1, ONES, 12))
 Ballot = npt.NDArray[np.int64]
 
 
@@ -70,11 +78,13 @@ def forged(report: PhoneReport, operators: Operators, ballot: list[int]) -> Phon
     made = decode_helper_answer(next(iter(operators.book._records.values())).offer)
     assert isinstance(made, messages.OfferMade)
     offer = made.offer
-    proof = proof_of(offer)
-    honest = proof.circuit.encode(np.zeros(12, dtype=np.int64))
+    proof, nothing = proof_of(offer), np.zeros(12, dtype=np.int64)
+    honest = proof.shape.fixed(nothing)
     vector = honest.copy()
     vector[:12] = elements(ballot)
-    public, share, seed = proof._split(vector, report.report_id, bytes(range(128)))
+    public, share, seed = proof._split(
+        vector, functools.partial(proof.shape.signed, nothing), report.report_id, bytes(range(128))
+    )
     key = X25519PublicKey.from_public_bytes(offer.key)
     sealed = seal(seed, key, offer.digest(), report.report_id, public)
     return msgspec.structs.replace(report, public=public, share=share, sealed=sealed)
@@ -271,17 +281,37 @@ def test_a_proof_is_worked_out_by_the_engine_that_is_given() -> None:
     assert isinstance(proof_of(task.offer.offer).arithmetic, LimbArithmetic)
 
 
-def test_ballots_of_a_learning_phase_are_proved_and_nothing_else_is() -> None:
-    proved = learning_parameters(summation=SummationName.TWO_OPERATORS_PROVED)
+def heavy(**changes: Any) -> Parameters:
+    """Of a phase in which a phone may cast three votes."""
+    return labelling_parameters(largest_weight=3, **changes)
+
+
+@pytest.mark.parametrize(
+    ("make", "part", "shape", "wanted"),
+    [
+        (learning_parameters, LABEL_VOTE, (4, 2), Counts(1, 2, 8)),
+        (learning_parameters, LABEL_VOTE, (1, 1), Counts(1, 1, 1)),
+        (discovery_parameters, "labels", (4, 64), Norm()),
+        (statistics_parameters, "histogram", (9,), Norm()),
+        (labelling_parameters, "votes", (5, 3), Counts(1, 1, 3)),
+        (labelling_parameters, "check", (5, 1), Counts(1, 1, 1)),
+        (heavy, "votes", (5, 3), Counts(2, 3, 3)),
+        (heavy, "check", (5, 1), Counts(2, 3, 1)),
+    ],
+)
+def test_what_a_phone_proves_follows_from_the_mechanism(
+    make: Callable[..., Parameters], part: str, shape: tuple[int, ...], wanted: Counts | Norm
+) -> None:
+    proved = make(summation=SummationName.TWO_OPERATORS_PROVED)
     proved.check_feasible()
-    part = proved.plan().part(LABEL_VOTE)
-    assert isinstance(part, SecureSum)
-    agreed = proved.sum_parameters(part, (4, len(proved.labels)))
-    assert agreed.ones == min(proved.label_votes, 4 * len(proved.labels))  # type: ignore[union-attr]
-    plain = learning_parameters(summation=SummationName.TWO_OPERATORS)
-    assert plain.sum_parameters(part, (4, 2)).ones is None  # type: ignore[union-attr]
-    with pytest.raises(InvalidParametersError, match="no input of a discovery phase can be proved"):
-        discovery_parameters(summation=SummationName.TWO_OPERATORS_PROVED).check_feasible()
+    planned = proved.plan().part(part)
+    assert isinstance(planned, SecureSum)
+    agreed = proved.sum_parameters(planned, shape)
+    assert isinstance(agreed, TwoOperatorParameters)
+    assert agreed.proof == wanted
+    plain = make(summation=SummationName.TWO_OPERATORS).sum_parameters(planned, shape)
+    assert isinstance(plain, TwoOperatorParameters)
+    assert plain.proof is None
 
 
 def test_another_answer_than_a_ballots_total_is_refused() -> None:

@@ -14,6 +14,7 @@ from earshot_protocol.errors import (
     InvalidParametersError,
     MalformedMessageError,
 )
+from earshot_protocol.prio3.shapes import Counts, Norm, ballot
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.two_operators import lists, messages, refusals
 from earshot_protocol.two_operators.messages import (
@@ -51,8 +52,11 @@ def test_a_text_that_is_not_a_key_is_refused(text: str) -> None:
         ({"bound": 2**62 + 1}, "bound=4611686018427387905"),
         ({"least": 21}, "least=21"),
         ({"window": 0.0}, "window"),
-        ({"ones": 0}, "ones=0"),
-        ({"ones": 7}, "ones=7"),
+        ({"proof": Counts(0, 1, 6)}, "width=0"),
+        ({"proof": ballot(6, 0)}, "total=0"),
+        ({"proof": ballot(6, 7)}, "total=7"),
+        ({"proof": Counts(1, 1, 4)}, "block"),
+        ({"shape": (2**20 + 1,), "proof": Norm()}, "length"),
         ({"noise": WholeGaussian(0)}, "fine_variance=0"),
         ({"noise": WholeLaplace(0)}, "fine_scale=0"),
     ],
@@ -73,8 +77,8 @@ def test_parameters_under_which_no_sum_should_run_are_named(
         {"shape": (1,) * 8},
         {"bound": 1},
         {"least": 20},
-        {"ones": 1},
-        {"ones": 6},
+        {"proof": ballot(6, 1)},
+        {"proof": ballot(6, 6)},
     ],
 )
 def test_the_last_parameters_that_are_accepted(changes: dict[str, object]) -> None:
@@ -92,9 +96,11 @@ def test_a_word_holds_all_inputs_and_both_noises_to_the_last_bit() -> None:
         _ = terms(phones=3, shape=(1,), bound=bound + 2, least=2).modulus_bits
 
 
-@pytest.mark.parametrize(("ones", "size"), [(None, 16 + 80), (2, None)])
-def test_a_list_that_ends_within_an_entry_is_refused(ones: int | None, size: int | None) -> None:
-    agreed = terms(bound=1, ones=ones)
+@pytest.mark.parametrize(("proof", "size"), [(None, 16 + 80), (ballot(6, 2), None), (Norm(), None)])
+def test_a_list_that_ends_within_an_entry_is_refused(
+    proof: Counts | Norm | None, size: int | None
+) -> None:
+    agreed = terms(bound=1, proof=proof)
     sizes = lists.entry_sizes(agreed)
     whole = sum(sizes)
     assert size in (None, whole)
@@ -160,7 +166,7 @@ def is_read(message: Message, **changes: object) -> bool:
         (TASK, "signature", 64, 64),
         (REPORT, "report_id", 16, 16),
         (REPORT, "sealed", 80, 112),
-        (REPORT, "public", 0, 64),
+        (REPORT, "public", 0, 128),
         (TOTAL, "offer", 32, 32),
         (TOTAL, "reports", 32, 32),
         (TOTAL, "signature", 64, 64),

@@ -28,6 +28,7 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
+from earshot_protocol.prio3.shapes import Counts, ballot
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators import leader as leading
 from earshot_protocol.two_operators.halves import PlainHalf
@@ -147,8 +148,8 @@ def test_a_helper_is_waited_for_a_week_and_phones_have_their_window(rounds: Roun
     assert ends == [week, 1000.0, week]
 
 
-@pytest.mark.parametrize("ones", [None, 2])
-def test_reports_count_alike_however_many_are_worked_in_together(ones: int | None) -> None:
+@pytest.mark.parametrize("proof", [None, ballot(6, 2)])
+def test_reports_count_alike_however_many_are_worked_in_together(proof: Counts | None) -> None:
     """And each batch is settled by the verifier shares of its own reports."""
     generator = np.random.default_rng(3)
     inputs = {phone: np.eye(6, dtype=np.int64)[generator.integers(6)] for phone in range(7)}
@@ -158,7 +159,7 @@ def test_reports_count_alike_however_many_are_worked_in_together(ones: int | Non
         return msgspec.structs.replace(report, sealed=report.sealed[::-1]) if phone == 1 else report
 
     with mock.patch.object(leading, "_TOGETHER", 3):
-        agreed = terms(shape=(6,), bound=1, ones=ones, least=6)
+        agreed = terms(shape=(6,), bound=1, proof=proof, least=6)
         leader, reports = operators.collected(inputs, parameters=agreed, bend=bend)
         leader.accept(HELPER, operators.helper.answer(listed(leader)))
         for phone, report in reports.items():

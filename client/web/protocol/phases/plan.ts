@@ -104,7 +104,7 @@ export function sumOf(given: Parameters, part: Part): SumParameters {
     noise: mechanism.noise,
     least: Math.max(2, leastSurvivors(given)),
     window: given.step_seconds,
-    ones: null,
+    proof: null,
   };
   checkSum(sum);
   return sum;

@@ -79,8 +79,11 @@ export async function refusalsOfOffer(
   const demand = (holds: boolean, rule: Rule, why: string): void => {
     if (!holds) found.push(refusal(rule, why));
   };
-  const proves = expected.ones === null || (await load().then(Boolean, () => false));
-  demand(proves, "proofs", "what proves its ballots cannot be loaded now");
+  const { proof } = expected;
+  const proves =
+    proof === null ||
+    (proof.proof === "counts" && (await load().then(Boolean, () => false)));
+  demand(proves, "proofs", "what proves its inputs is not here");
   for (const [role, key, known] of [
     ["leader", stated.leader, operators.leaders],
     ["helper", stated.helper, operators.helpers],

@@ -2,7 +2,7 @@
 
 import { canonical } from "../canonical.ts";
 import { checkWhole, demand } from "../checks.ts";
-import { large, list, map, nullable, type Of, real, whole } from "../fields.ts";
+import { large, list, map, nullable, type Of, real, tagged, whole } from "../fields.ts";
 import { LARGEST_LENGTH } from "../privacy/mechanisms.ts";
 import { bitLength, checkNoise, noiseOfOperators, reach } from "../privacy/sum_noise.ts";
 import { compared } from "../wire.ts";
@@ -10,7 +10,7 @@ import { compared } from "../wire.ts";
 const LARGEST_PHONES = 10 ** 8;
 const LARGEST_RANK = 8;
 
-/** Parameters that phones and both operators agree on; `ones` is for ballots that are proved. */
+/** Parameters that phones and both operators agree on; `proof` is what inputs prove. */
 export const sumParameters = map({
   phones: whole(),
   shape: list(whole(), 2 ** 16),
@@ -18,7 +18,12 @@ export const sumParameters = map({
   noise: noiseOfOperators,
   least: whole(),
   window: real(),
-  ones: nullable(whole()),
+  proof: nullable(
+    tagged("proof", {
+      counts: map({ width: whole(), total: whole(), block: whole() }),
+      norm: map({}),
+    }),
+  ),
 });
 
 export type SumParameters = Of<typeof sumParameters>;
@@ -46,7 +51,7 @@ export function widthOf(parameters: SumParameters): number {
 
 /** Throw `InvalidParametersError` for parameters that no sum may have. */
 export function checkSum(parameters: SumParameters): void {
-  const { phones, shape, bound, noise, least, window, ones } = parameters;
+  const { phones, shape, bound, noise, least, window } = parameters;
   checkWhole("phones", phones, 3, LARGEST_PHONES);
   checkWhole("the number of dimensions", shape.length, 0, LARGEST_RANK);
   for (const size of shape) checkWhole("a dimension of shape", size, 1, LARGEST_LENGTH);
@@ -54,7 +59,6 @@ export function checkSum(parameters: SumParameters): void {
   demand(bound >= 1n && bound <= 2n ** 62n, `bound=${bound}: must be from 1 to 2^62`);
   demand(window > 0 && Number.isFinite(window), `window=${window}: must be above 0`);
   checkWhole("least", least, 2, phones);
-  if (ones !== null) checkWhole("ones", ones, 1, lengthOf(parameters));
   checkNoise(noise);
   widthOf(parameters);
 }

@@ -75,16 +75,16 @@ export async function makeReport(
   }
   const { offer } = task.offer;
   const { parameters } = offer;
-  const { ones } = parameters;
-  const size = ones === null ? SEED_BYTES : PROOF_BYTES;
+  const { proof } = parameters;
+  const size = proof === null ? SEED_BYTES : PROOF_BYTES;
   const { random, reportId, ephemeral } = drawn ?? (await draw(size));
   try {
     const digest = await offerDigest(offer);
     let made: Sharded;
-    if (ones === null) made = await halves(parameters, values, random);
+    if (proof === null) made = await halves(parameters, values, random);
     else {
       const { provedBallot } = await import("./proofs.ts");
-      made = provedBallot(lengthOf(parameters), ones, digest, values, reportId, random);
+      made = provedBallot(lengthOf(parameters), proof, digest, values, reportId, random);
     }
     const { seed, ...shares } = made;
     const info = joined(digest, reportId, await sha256(shares.public));
