@@ -4,8 +4,9 @@
  * A report loads this module when its sum asks for a proof, and not before.
  */
 
-import { Ballots } from "../prio3/ballots.ts";
+import { Circuit } from "../prio3/circuit.ts";
 import { type Sharded, sharded } from "../prio3/prio3.ts";
+import { type Proof, shapeOf } from "../prio3/shapes.ts";
 import type { Bytes } from "../wire.ts";
 
 /**
@@ -22,5 +23,24 @@ export function provedBallot(
   reportId: Bytes,
   random: Bytes,
 ): Sharded {
-  return sharded(new Ballots(length, ones), digest, values, reportId, random);
+  const ballot = { proof: "counts", width: 1, total: ones, block: length } as const;
+  return provedInput(ballot, length, digest, values, reportId, random);
+}
+
+/**
+ * Split an input of `length` entries into shares that prove that it is valid.
+ *
+ * `digest` is that of the offer, `random` are 128 secret bytes, used once. Throws
+ * `InvalidInputError` for an invalid input.
+ */
+export function provedInput(
+  proof: Proof,
+  length: number,
+  digest: Bytes,
+  values: ArrayLike<number>,
+  reportId: Bytes,
+  random: Bytes,
+): Sharded {
+  const circuit = new Circuit(shapeOf(proof, length));
+  return sharded(circuit, digest, values, reportId, random);
 }
