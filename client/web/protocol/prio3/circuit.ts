@@ -12,7 +12,7 @@ import { bitLength, type Shape } from "./shapes.ts";
 /** What a call of the gadget multiplies, pair by pair. */
 type Factors = readonly (readonly [bigint, bigint])[];
 
-/** Circuit that is zero on valid vectors: it calls for chunks of bits, then for those of squares. */
+/** Circuit that is zero on valid vectors: it calls for chunks of bits, then of squares. */
 export class Circuit {
   readonly shape: Shape;
   /** Products that a call of the gadget adds up. */

@@ -7,7 +7,7 @@
 
 import { InvalidInputError } from "../errors.ts";
 import type { Bytes } from "../wire.ts";
-import { element, type Elements } from "./field.ts";
+import type { Elements } from "./field.ts";
 
 /** A shape of vectors as a sum's parameters describe it. */
 export type Proof =
@@ -32,7 +32,7 @@ export interface Shape {
   readonly signBytes: number;
 
   /**
-   * Return the elements of a vector that do not depend on signs.
+   * Return the elements of a vector that do not depend on signs, modulo p: some may be negative.
    *
    * Throws `InvalidInputError` for an invalid vector.
    */
@@ -134,7 +134,7 @@ class Norm implements Shape {
         `not ${this.length} whole numbers whose squares add up to less than 2^${SQUARED_BITS}`,
       );
     }
-    return [...values, ...bitsOf(squared, SQUARED_BITS)].map((each) => element(BigInt(each)));
+    return [...values, ...bitsOf(squared, SQUARED_BITS)].map(BigInt);
   }
 
   signed(values: readonly number[], drawn: Bytes): Elements {
