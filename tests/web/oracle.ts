@@ -27,13 +27,14 @@ import {
   planOf,
   sumOf,
 } from "../../client/web/protocol/phases/plan.ts";
+import type { Proof } from "../../client/web/protocol/prio3/shapes.ts";
 import { composedCost, epsilonAt } from "../../client/web/protocol/privacy/accounting.ts";
 import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
 import { Ledger } from "../../client/web/protocol/privacy/ledger.ts";
 import { encodeInput, packWords, subtract } from "../../client/web/protocol/secure_sum/encoding.ts";
 import { offerDigest, refusalsOfOffer } from "../../client/web/protocol/secure_sum/offer.ts";
-import { lengthOf, sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
-import { provedBallot } from "../../client/web/protocol/secure_sum/proofs.ts";
+import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
+import { provedInput } from "../../client/web/protocol/secure_sum/proofs.ts";
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
 import { type Bytes, hex, pack, Real, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
@@ -109,10 +110,9 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     subtract(rest, share);
     return [[...share].map(String), hex(packWords(rest, widthOf(sum)))];
   },
-  /** All parts of a proved ballot: public, the leader's and the helper's. */
-  proved(digits: string, digest: string, ballot: number[], id: string, own: string) {
-    const sum = sumParameters.read(unpack(of(digits), LIMIT));
-    const made = provedBallot(lengthOf(sum), sum.proof, of(digest), ballot, of(id), of(own));
+  /** All parts of a proved input: public, the leader's and the helper's. */
+  proved(proof: Proof, digest: string, input: number[], id: string, own: string) {
+    const made = provedInput(proof, input.length, of(digest), input, of(id), of(own));
     return [made.public, made.share, made.seed].map(hex);
   },
   expenses: (agreed: string, weight: number) => expensesOf(phase(agreed), weight),

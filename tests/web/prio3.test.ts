@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { InvalidInputError } from "../../client/web/protocol/errors.ts";
-import { Ballots } from "../../client/web/protocol/prio3/ballots.ts";
+import { Circuit } from "../../client/web/protocol/prio3/circuit.ts";
 import {
   decode,
   element,
@@ -15,6 +15,7 @@ import {
 } from "../../client/web/protocol/prio3/field.ts";
 import { between } from "../../client/web/protocol/prio3/polynomials.ts";
 import { sharded } from "../../client/web/protocol/prio3/prio3.ts";
+import { type Proof, shapeOf } from "../../client/web/protocol/prio3/shapes.ts";
 import { derived, expanded, firstBelow } from "../../client/web/protocol/prio3/xof.ts";
 import { hex } from "../../client/web/protocol/wire.ts";
 import { bytesOf } from "./files.ts";
@@ -93,11 +94,12 @@ test("ballots are split and proved as the draft's vectors say", () => {
   const sizes = new Set<string>();
   for (const { length, max_weight, chunk_length, ctx, shares, reports } of draft.multihot) {
     if (shares !== 2) continue; // of more operators than there are here
-    const circuit = new Ballots(length, max_weight);
+    const ballot = { proof: "counts", width: 1, total: max_weight, block: length } as const;
+    const circuit = new Circuit(shapeOf(ballot, length), chunk_length);
     for (const { measurement, nonce, rand, public_share, input_shares } of reports) {
       const values = measurement.map(Number);
       const random = of(rand);
-      const found = sharded(circuit, of(ctx), values, of(nonce), random, chunk_length);
+      const found = sharded(circuit, of(ctx), values, of(nonce), random);
       assert.equal(hex(found.public), public_share);
       assert.deepEqual([found.share, found.seed].map(hex), input_shares);
       random.fill(0);
@@ -108,9 +110,16 @@ test("ballots are split and proved as the draft's vectors say", () => {
   assert.deepEqual([...sizes].sort(), ["4 2 2", "4 4 1"]);
 });
 
-test("nothing but a ballot is split", () => {
-  const circuit = new Ballots(3, 2);
+const BALLOT: Proof = { proof: "counts", width: 1, total: 2, block: 3 };
+const VOTES: Proof = { proof: "counts", width: 2, total: 4, block: 2 };
+const NORM: Proof = { proof: "norm" };
+
+function split(proof: Proof, length: number, values: readonly number[]): unknown {
   const [nonce, random] = [new Uint8Array(16), new Uint8Array(128)];
+  return sharded(new Circuit(shapeOf(proof, length)), new Uint8Array(), values, nonce, random);
+}
+
+test("nothing but a ballot is split", () => {
   for (const wrong of [
     [1, 1, 1],
     [2, 0, 0],
@@ -120,7 +129,61 @@ test("nothing but a ballot is split", () => {
     [1, 1],
     [0, 0, 0, 0],
   ]) {
-    const split = (): unknown => sharded(circuit, new Uint8Array(), wrong, nonce, random);
-    assert.throws(split, InvalidInputError);
+    assert.throws(() => split(BALLOT, 3, wrong), InvalidInputError);
+  }
+});
+
+test("nothing but counts with small blocks is split", () => {
+  split(VOTES, 4, [3, 1, 0, 3]);
+  for (const wrong of [
+    [3, 2, 0, 0],
+    [0, 0, 2, 3],
+    [4, 0, 0, 0],
+    [5, -1, 0, 0],
+    [1.5, 0, 0, 0],
+    [0, 0, 0, NaN],
+    [1, 1],
+  ]) {
+    assert.throws(() => split(VOTES, 4, wrong), InvalidInputError);
+  }
+});
+
+test("nothing but a short vector of whole numbers is split", () => {
+  // 4095² = 2^24 − 8191, and 8190 = 90² + 9² + 3².
+  const longest = [4095, -90, 9, 3, 0];
+  split(NORM, 5, longest);
+  for (const wrong of [
+    [4095, -90, 9, 3, 1],
+    [4095, -90, 9, 3, -1],
+    [4096, 0, 0, 0, 0],
+    [-(2 ** 53), 0, 0, 0, 0],
+    [Infinity, 0, 0, 0, 0],
+    [0.5, 0, 0, 0, 0],
+    [NaN, 0, 0, 0, 0],
+    [4095, -90, 9, 3],
+    [...longest, 0],
+  ]) {
+    assert.throws(() => split(NORM, 5, wrong), InvalidInputError);
+  }
+});
+
+test("a product with signs that does not fit its bits is not encoded", () => {
+  // The first run of bits has a one for each entry, the second none: all signs are 1.
+  const shape = shapeOf(NORM, 8);
+  const signs = Uint8Array.from({ length: shape.signBytes }, (_, at) => (at % 2 ? 0 : 255));
+  const middle = 2 ** 16 - 1;
+  for (const [entry, wanted] of [
+    [middle + 1, 2 * middle + 1],
+    [-middle, 0],
+    [5, middle + 5],
+  ] as const) {
+    const bits = shape.signed([entry, 0, 0, 0, 0, 0, 0, 0], signs);
+    assert.equal(bits.length, 1700);
+    const first = bits.slice(0, 17).reduceRight((sum, bit) => 2 * sum + Number(bit), 0);
+    assert.equal(first, wanted);
+  }
+  for (const entry of [middle + 2, -middle - 1]) {
+    const encode = (): unknown => shape.signed([entry, 0, 0, 0, 0, 0, 0, 0], signs);
+    assert.throws(encode, InvalidInputError);
   }
 });

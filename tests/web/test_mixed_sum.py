@@ -32,7 +32,6 @@ from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators.messages import PhoneReport, SendReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
-from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.shares import helper_shares
 from earshot_protocol.wire import Matrix, canonical, encode
 
@@ -158,22 +157,6 @@ def test_a_mixed_crowd_of_proved_ballots_adds_up_exactly(
     operators.now += terms().window + 1
     total = closed(leader, operators.helper.answer(listed(leader)), reports.items())
     np.testing.assert_array_equal(total, sum(ballots.values()))
-
-
-@given(length=st.integers(1, 120), most=st.integers(1, 120), seed=st.integers(0, 2**32 - 1))
-def test_ballots_are_proved_as_in_python(web: WebPhone, length: int, most: int, seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    most = min(most, length)
-    offer = opening(OFFERED).offer
-    assert offer is not None
-    agreed = terms(shape=(length,), bound=1, proof=Counts(1, most, length))
-    described = msgspec.structs.replace(offer.offer, parameters=agreed)
-    ballot = np.zeros(length, dtype=np.int64)
-    ballot[generator.permutation(length)[: generator.integers(0, most + 1)]] = 1
-    nonce, random = generator.bytes(16), generator.bytes(128)
-    wanted = [each.hex() for each in proof_of(described).shard(ballot, nonce, random)]
-    given = (canonical(agreed), described.digest(), ballot.tolist(), nonce, random)
-    assert web.ask("proved", *given) == wanted
 
 
 def parameters_of(parameters: Parameters) -> bytes:

@@ -33,11 +33,13 @@ from earshot_protocol.phases.labelling import CheckLabels, LabellingParameters, 
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
+from earshot_protocol.prio3.prio3 import Prio3
+from earshot_protocol.prio3.shapes import Counts, Norm, Shape, ballot
 from earshot_protocol.privacy.accounting import composed_cost, epsilon_at
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Pure, ZeroConcentrated
 from earshot_protocol.privacy.ledger import Ledger
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.two_operators.messages import SendReport
@@ -499,3 +501,41 @@ def test_recordings_vote_on_samples_as_in_python(
     ).astype(np.float32)
     wanted = NearestRecordings.of(heard, labels).answers(samples)
     assert web.ask("votes", heard.tolist(), labels, samples.tolist(), columns) == wanted
+
+
+# ------------------------------------------------------------------------------------------- proofs
+
+
+@st.composite
+def proved_inputs(draw: st.DrawFn) -> tuple[Shape, list[int]]:
+    """Shapes, and valid vectors, the longest ones and those of zeros among them."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    match draw(st.sampled_from(["ballot", "counts", "norm"])):
+        case "ballot":
+            length = draw(st.integers(1, 120))
+            most = draw(st.integers(1, length))
+            ones = generator.permutation(length)[: generator.integers(0, most + 1)]
+            return ballot(length, most), np.isin(np.arange(length), ones).astype(int).tolist()
+        case "counts":
+            width, block = draw(st.integers(2, 32)), draw(st.integers(1, 20))
+            blocks, largest = draw(st.integers(1, 6)), 2**width - 1
+            counts = generator.integers(0, largest + 1, (blocks, block))
+            counts *= generator.random((blocks, block)) < draw(st.sampled_from([0.0, 0.3, 1.0]))
+            most = max(1, int(counts.sum(axis=1).max()))
+            total = draw(st.integers(most, block * largest))
+            return Counts(width, total, block), counts.reshape(-1).tolist()
+        case _:
+            entries = generator.standard_normal(draw(st.integers(1, 300)))
+            entries *= draw(st.sampled_from([0, 10, GRID - 1])) / np.linalg.norm(entries)
+            return Norm(), np.trunc(entries).astype(int).tolist()
+
+
+@given(given=proved_inputs(), seed=st.integers(0, 2**32 - 1), context=st.binary(max_size=400))
+def test_inputs_are_proved_as_in_python(
+    web: WebPhone, given: tuple[Shape, list[int]], seed: int, context: bytes
+) -> None:
+    (shape, vector), generator = given, np.random.default_rng(seed)
+    nonce, random = generator.bytes(16), generator.bytes(128)
+    made = Prio3(shape, len(vector), context=context).shard(np.array(vector), nonce, random)
+    proof = msgspec.to_builtins(shape)
+    assert web.ask("proved", proof, context, vector, nonce, random) == [each.hex() for each in made]

@@ -6,9 +6,8 @@
  */
 
 import type { Bytes } from "../wire.ts";
-import { type Ballots, bitLength } from "./ballots.ts";
-import { type Elements, encode, element, subtracted } from "./field.ts";
-import { between } from "./polynomials.ts";
+import type { Circuit } from "./circuit.ts";
+import { encode, subtracted } from "./field.ts";
 import { derived, expanded } from "./xof.ts";
 
 const SEED_BYTES = 32;
@@ -17,11 +16,24 @@ const VERSION = 18;
 const PROOFS = Uint8Array.of(1);
 const [LEADER, HELPER] = [Uint8Array.of(0), Uint8Array.of(1)] as const;
 /** Purposes of derived values, in their tags. */
-const Usage = { VECTOR: 1, PROOF: 2, JOINT: 3, PROVER: 4, SEED: 6, PART: 7 } as const;
+const Usage = {
+  VECTOR: 1,
+  PROOF: 2,
+  JOINT: 3,
+  PROVER: 4,
+  SEED: 6,
+  PART: 7,
+  SIGNS: 8,
+  SIGNS_SEED: 9,
+  SIGNS_PART: 10,
+} as const;
 
 /** A client's report: a share for each operator, and what both get. */
 export interface Sharded {
-  /** The public share: both parts of the randomness that the shares fix. */
+  /**
+   * The public share: both parts of the randomness that the shares fix, and before them those that
+   * fix signs, if there are checks by signs.
+   */
   readonly public: Bytes;
   /** The leader's: shares of vector and proof, and a blind. */
   readonly share: Bytes;
@@ -33,90 +45,64 @@ export interface Sharded {
  * Split an input into shares that prove that it is valid.
  *
  * `context` describes the sum, `nonce` is the public number of the report, 16 bytes, and `random`
- * are 128 secret bytes, used once. `chunk` differs from its default in tests only.
+ * are 128 secret bytes, used once.
  *
  * Throws `InvalidInputError` for an invalid input.
  */
 export function sharded(
-  circuit: Ballots,
+  circuit: Circuit,
   context: Bytes,
-  values: ArrayLike<number>,
+  input: ArrayLike<number>,
   nonce: Bytes,
   random: Bytes,
-  chunk = chunkLength(circuit.encodedLength),
 ): Sharded {
+  const { shape } = circuit;
   const [seed, helperBlind, leaderBlind, proverSeed] = [0, 1, 2, 3].map((at) =>
     random.subarray(at * SEED_BYTES, (at + 1) * SEED_BYTES),
   ) as [Bytes, Bytes, Bytes, Bytes];
-  const tag = (usage: number): Bytes => tagOf(circuit.algorithm, usage, context);
-  const calls = Math.ceil(circuit.encodedLength / chunk);
+  const tag = (usage: number): Bytes => tagOf(shape.algorithm, usage, context);
+  const values = Array.from(input);
+  const fixed = shape.fixed(values);
+  const helpers = expanded(circuit.encodedLength, tag(Usage.VECTOR), seed, HELPER);
 
-  const encoded = circuit.encode(values);
-  const helpers = expanded(encoded.length, tag(Usage.VECTOR), seed, HELPER);
+  const partsOf = (usage: number, leader: Bytes[], helper: Bytes[]): Bytes[] => [
+    derived(SEED_BYTES, tag(usage), leaderBlind, LEADER, nonce, ...leader),
+    derived(SEED_BYTES, tag(usage), helperBlind, HELPER, nonce, ...helper),
+  ];
+  const seedOf = (usage: number, parts: Bytes[]): Bytes =>
+    derived(SEED_BYTES, tag(usage), new Uint8Array(SEED_BYTES), ...parts);
+
+  // Both shares of the entries are fixed before signs are known, if there are checks by signs.
+  const entries = shape.signBytes > 0 ? shape.length : 0;
+  let signsParts: Bytes[] = [];
+  let encoded = fixed;
+  if (entries > 0) {
+    signsParts = partsOf(
+      Usage.SIGNS_PART,
+      [encode(subtracted(fixed.slice(0, entries), helpers))],
+      [encode(helpers.slice(0, entries))],
+    );
+    const signsSeed = seedOf(Usage.SIGNS_SEED, signsParts);
+    const drawn = derived(shape.signBytes, tag(Usage.SIGNS), signsSeed, PROOFS);
+    encoded = [...fixed, ...shape.signed(values, drawn)];
+  }
   const leaders = subtracted(encoded, helpers);
-  const part = (role: Bytes, blind: Bytes, share: Elements): Bytes =>
-    derived(SEED_BYTES, tag(Usage.PART), blind, role, nonce, encode(share));
-  const parts = [part(LEADER, leaderBlind, leaders), part(HELPER, helperBlind, helpers)] as const;
-  const jointSeed = derived(SEED_BYTES, tag(Usage.SEED), new Uint8Array(SEED_BYTES), ...parts);
-  const joint = expanded(calls, tag(Usage.JOINT), jointSeed, PROOFS);
-
-  const padded = [...encoded, ...Array<bigint>(calls * chunk - encoded.length).fill(0n)];
-  const factors = joint.map((each, at) =>
-    circuit.factors(padded.slice(at * chunk, (at + 1) * chunk), each),
+  const parts = partsOf(
+    Usage.PART,
+    [...signsParts.slice(0, 1), encode(leaders.slice(entries))],
+    [...signsParts.slice(1), encode(helpers.slice(entries))],
   );
-  const seeds = expanded(2 * chunk, tag(Usage.PROVER), proverSeed, PROOFS);
-  const proof = proved(factors, seeds);
+  const jointSeed = seedOf(Usage.SEED, parts);
+  const joint = expanded(circuit.bitCalls, tag(Usage.JOINT), jointSeed, PROOFS);
+  const seeds = expanded(circuit.wires, tag(Usage.PROVER), proverSeed, PROOFS);
+  const proof = circuit.proved(encoded, seeds, joint);
   const helpersProof = expanded(proof.length, tag(Usage.PROOF), seed, PROOFS, HELPER);
   const leadersProof = subtracted(proof, helpersProof);
   return {
-    public: Uint8Array.from([...parts[0], ...parts[1]]),
+    public: Uint8Array.from([...signsParts, ...parts].flatMap((part) => [...part])),
     share: Uint8Array.from([...encode([...leaders, ...leadersProof]), ...leaderBlind]),
     seed: random.subarray(0, 2 * SEED_BYTES),
   };
-}
-
-/**
- * Return the proof that sums of products are those of a circuit: the seeds of the wires, and the
- * polynomial of the gadget at all powers but the last of the root of twice the wires' order.
- *
- * `factors` has what each call multiplies, pair by pair (Boneh et al., CRYPTO 2019, theorem 4.3).
- */
-function proved(
-  factors: readonly (readonly (readonly [bigint, bigint])[])[],
-  seeds: Elements,
-): Elements {
-  const points = pointsOf(factors.length);
-  const odd = between(points);
-  const gadget = Array<bigint>(2 * points).fill(0n);
-  for (let pair = 0; 2 * pair < seeds.length; pair++) {
-    const wire = (side: 0 | 1): Elements => [
-      seeds[2 * pair + side]!,
-      ...factors.map((each) => each[pair]![side]),
-      ...Array<bigint>(points - 1 - factors.length).fill(0n),
-    ];
-    const [one, other] = [wire(0), wire(1)];
-    const [oneOdd, otherOdd] = [odd(one), odd(other)];
-    for (let at = 0; at < points; at++) {
-      gadget[2 * at]! += one[at]! * other[at]!;
-      gadget[2 * at + 1]! += oneOdd[at]! * otherOdd[at]!;
-    }
-  }
-  return [...seeds, ...gadget.slice(0, -1).map(element)];
-}
-
-/** Return the values that define a wire: a seed, one for each call, and zeros to a power of two. */
-function pointsOf(calls: number): number {
-  return 2 ** bitLength(calls);
-}
-
-/** Return the chunk length of the shortest proof; of several, the smallest. */
-function chunkLength(encodedLength: number): number {
-  let [found, shortest] = [0, Infinity];
-  for (let chunk = 1; chunk <= encodedLength; chunk++) {
-    const length = 2 * chunk + 2 * pointsOf(Math.ceil(encodedLength / chunk)) - 1;
-    if (length < shortest) [found, shortest] = [chunk, length];
-  }
-  return found;
 }
 
 function tagOf(algorithm: number, usage: number, context: Bytes): Bytes {

@@ -4,26 +4,25 @@
  * A report loads this module when its sum asks for a proof, and not before.
  */
 
-import { InvalidInputError } from "../errors.ts";
-import { Ballots } from "../prio3/ballots.ts";
+import { Circuit } from "../prio3/circuit.ts";
 import { type Sharded, sharded } from "../prio3/prio3.ts";
+import { type Proof, shapeOf } from "../prio3/shapes.ts";
 import type { Bytes } from "../wire.ts";
-import type { SumParameters } from "./parameters.ts";
 
 /**
- * Split a ballot of `length` zeros and ones into shares that prove that it is one.
+ * Split an input of `length` entries into shares that prove that it is valid.
  *
  * `digest` is that of the offer, `random` are 128 secret bytes, used once. Throws
- * `InvalidInputError` for anything but such a ballot.
+ * `InvalidInputError` for an invalid input.
  */
-export function provedBallot(
+export function provedInput(
+  proof: Proof,
   length: number,
-  proof: SumParameters["proof"],
   digest: Bytes,
   values: ArrayLike<number>,
   reportId: Bytes,
   random: Bytes,
 ): Sharded {
-  if (proof?.proof !== "counts") throw new InvalidInputError("only ballots are proved here");
-  return sharded(new Ballots(length, proof.total), digest, values, reportId, random);
+  const circuit = new Circuit(shapeOf(proof, length));
+  return sharded(circuit, digest, values, reportId, random);
 }

@@ -83,8 +83,8 @@ export async function makeReport(
     let made: Sharded;
     if (proof === null) made = await halves(parameters, values, random);
     else {
-      const { provedBallot } = await import("./proofs.ts");
-      made = provedBallot(lengthOf(parameters), proof, digest, values, reportId, random);
+      const { provedInput } = await import("./proofs.ts");
+      made = provedInput(proof, lengthOf(parameters), digest, values, reportId, random);
     }
     const { seed, ...shares } = made;
     const info = joined(digest, reportId, await sha256(shares.public));
