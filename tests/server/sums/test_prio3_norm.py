@@ -370,6 +370,12 @@ def engines() -> tuple[Arithmetic, Arithmetic]:
     return CompiledArithmetic(), LimbArithmetic()
 
 
+@pytest.fixture(scope="module")
+def compiled() -> Arithmetic:
+    """The engine that takes a second to load."""
+    return engines()[0]
+
+
 @settings(max_examples=examples(20), deadline=None)
 @given(st.integers(1, 3), st.integers(0, 5), st.integers(1, 30), st.integers(0, 2**32))
 def test_sums_with_signs_are_those_of_python_s_integers(
@@ -411,3 +417,50 @@ def test_both_engines_make_and_verify_the_same() -> None:
             for engine in engines()
         ]
         assert np.array_equal(shares[0].shares, shares[1].shares)
+
+
+# ------------------------------------------------------------------------------------------- crowds
+
+
+def spoiled(count: Prio3, vector: npt.NDArray[np.int64], number: int) -> Sharded:
+    """Shares of what a valid vector is encoded as but for one random element, proved as it is."""
+    source = random.Random(number)
+    place = source.randrange(count.circuit.encoded_length)
+    step = source.choice([1, MODULUS - 1, 2, 2**64, source.randrange(1, MODULUS)])
+
+    def changed(encoded: Elements, at: int) -> Elements:
+        if 0 <= at < len(encoded):
+            encoded = encoded.copy()
+            encoded[at] = LimbArithmetic().add(encoded[at][None], field.elements([step]))[0]
+        return encoded
+
+    fixed = count.shape.fixed(vector)
+    return count._split(
+        changed(fixed, place),
+        lambda signs: changed(count.shape.signed(vector, signs), place - len(fixed)),
+        nonce(number),
+        source.randbytes(count.rand_bytes),
+    )
+
+
+@pytest.mark.parametrize(
+    "crowd", [100, pytest.param(10_000, marks=pytest.mark.slow)], ids=["hundred", "ten thousand"]
+)
+@pytest.mark.parametrize("shape", [Norm(), Counts(3, 5, 4)], ids=["norm", "counts"])
+def test_of_a_crowd_all_true_vectors_are_counted_and_no_false_one(
+    shape: Shape, crowd: int, compiled: Arithmetic
+) -> None:
+    count = Prio3(shape, LENGTH, context=CONTEXT, arithmetic=compiled)
+    source = np.random.default_rng(crowd)
+    for first in range(0, 2 * crowd, 200):
+        shared = []
+        for at in range(first, first + 200, 2):
+            if isinstance(shape, Norm):
+                vector = drawn_vector(source, LENGTH, source.uniform(0, GRID - 1))
+            else:
+                vector = source.multinomial(5, np.full(5, 0.2), 3)[:, :4].ravel()
+            shared += [
+                count.shard(vector, nonce(at - first)),
+                spoiled(count, vector, at - first + 1),
+            ]
+        assert settled(count, shared) == [True, False] * 100
