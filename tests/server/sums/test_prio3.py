@@ -79,7 +79,7 @@ def described(vector: dict[str, Any], engine: Arithmetic) -> Prio3:
     )
 
 
-NO_SIGNS = np.empty((1, 0, 6), dtype=np.int8)
+NO_SIGNS = np.empty((1, 0, 2, 0), dtype=np.uint8)
 
 
 def nonce(number: int) -> bytes:

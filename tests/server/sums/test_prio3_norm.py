@@ -23,7 +23,7 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.circuit import Circuit, shortest_chunks
 from earshot_protocol.prio3.derivation import Party
-from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements
+from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements, Signs
 from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.prio3.prio3 import InvalidProofError, Prio3, Received, Settled, Sharded
 from earshot_protocol.prio3.shapes import Counts, Norm, Shape
@@ -71,6 +71,12 @@ def total(count: Prio3, shared: list[Sharded]) -> list[int]:
     return count.unshard(*totals).tolist()
 
 
+def signs_of(runs: npt.NDArray[np.uint8], length: int) -> list[int]:
+    """Numbers −1, 0, 1 of two runs of bits, (2, bytes)."""
+    plus, minus = (int.from_bytes(run.tobytes(), "little") for run in runs)
+    return [(plus >> at & 1) - (minus >> at & 1) for at in range(length)]
+
+
 def lie(
     count: Prio3,
     vector: list[int],
@@ -92,9 +98,10 @@ def lie(
     claimed = sum(x * x for x in vector) % MODULUS if squared is None else squared
     first = [claimed >> place & 1 for place in range(Norm.squared_bits)]
 
-    def signed(signs: npt.NDArray[np.int8]) -> Elements:
+    def signed(signs: Signs) -> Elements:
         found = [
-            sum(int(s) * x for s, x in zip(row, vector, strict=True)) % MODULUS for row in signs
+            sum(s * x for s, x in zip(signs_of(row, len(vector)), vector, strict=True)) % MODULUS
+            for row in signs
         ]
         told = found if products is None else products(found)
         middle = 2 ** (Norm.product_bits - 1) - 1
@@ -219,6 +226,22 @@ def test_squares_that_cancel_modulo_p_are_found_by_signs_alone() -> None:
     vector = [*root_of_two_squares(), *[0] * (LENGTH - 2)]
     assert sum(x * x for x in vector) % MODULUS == 0
     assert settled(COUNT, [lie(COUNT, vector)]) == [False]
+
+
+def test_a_product_beyond_its_bits_is_an_error_of_the_phone() -> None:
+    """Which no drawn signs give; here a check adds all 400 entries up."""
+    signs = np.zeros((100, 2, 50), dtype=np.uint8)
+    signs[99, 0] = 255
+    for product, fits in ((65536, True), (65537, False), (-65535, True), (-65536, False)):
+        vector = np.full(400, product // 400)
+        vector[: product % 400] += 1
+        assert vector.sum() == product
+        Norm().fixed(vector)
+        if fits:
+            assert len(Norm().signed(vector, signs)) == 1700
+        else:
+            with pytest.raises(InvalidInputError, match="fails a check"):
+                Norm().signed(vector, signs)
 
 
 class FewChecks(Norm, frozen=True, tag="few"):
@@ -354,10 +377,21 @@ def test_no_other_counts_are_counted(encoded: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "length"), [((0, 1, 1), 1), ((1, 2, 1), 1), ((2, 4, 1), 3), ((1, 1, 3), 8)]
+    ("shape", "length", "refused"),
+    [
+        ((0, 1, 1), 1, "width"),
+        ((33, 1, 1), 1, "width"),
+        ((1, 1, 0), 1, "block"),
+        ((1, 1, 2), 1, "block"),
+        ((1, 2, 1), 1, "total"),
+        ((2, 4, 1), 3, "total"),
+        ((1, 1, 3), 8, "entries beyond the last whole block"),
+    ],
 )
-def test_counts_that_no_sum_has_are_refused(shape: tuple[int, int, int], length: int) -> None:
-    with pytest.raises(InvalidParametersError):
+def test_counts_that_no_sum_has_are_refused(
+    shape: tuple[int, int, int], length: int, refused: str
+) -> None:
+    with pytest.raises(InvalidParametersError, match=f"^{refused}"):
         Prio3(Counts(*shape), length)
 
 
@@ -387,11 +421,12 @@ def test_sums_with_signs_are_those_of_python_s_integers(
         [source.choice([source.randrange(MODULUS), *edges]) for _ in range(length)]
         for _ in range(reports)
     ]
-    signs = np.random.default_rng(seed).integers(-1, 2, (reports, sums, length), dtype=np.int8)
+    shape = reports, sums, 2, -(-length // 8)
+    signs = np.random.default_rng(seed).integers(256, size=shape, dtype=np.uint8)
     values = np.stack([field.elements(row) for row in numbers])
     expected = [
         [
-            sum(int(s) * x for s, x in zip(row, vector, strict=True)) % MODULUS
+            sum(s * x for s, x in zip(signs_of(row, length), vector, strict=True)) % MODULUS
             for row in signs[report]
         ]
         for report, vector in enumerate(numbers)
@@ -401,6 +436,16 @@ def test_sums_with_signs_are_those_of_python_s_integers(
         assert found.shape == (reports, sums, 2)
         for report in range(reports):
             assert np.array_equal(found[report], field.elements(expected[report]))
+
+
+def test_the_largest_sums_with_signs_are_exact() -> None:
+    """Of 2^20 elements p − 1: all of them, and all subtracted."""
+    values = np.broadcast_to(field.elements([MODULUS - 1]), (1, 2**20, 2)).copy()
+    signs = np.zeros((1, 2, 2, 2**17), dtype=np.uint8)
+    signs[0, 0, 0] = signs[0, 1, 1] = 255
+    for engine in engines():
+        found = engine.signed_dot(values, signs)
+        assert np.array_equal(found[0], field.elements([-(2**20), 2**20]))
 
 
 def test_both_engines_make_and_verify_the_same() -> None:
