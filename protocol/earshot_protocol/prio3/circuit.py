@@ -17,10 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.prio3 import polynomials
-from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements, elements
+from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements, Signs, elements
 from earshot_protocol.prio3.shapes import Shape
-
-Signs = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ class Circuit:
             proofs: Shares of proofs, (reports, proof_length, 2).
             randomness: The operators' randomness, (reports, query_randomness, 2).
             joint: Randomness that both shares fix, (reports, bit_calls, 2).
-            signs: Signs that both shares fix, int8 (reports, sign_checks, length).
+            signs: Signs that both shares fix, (reports, sign_checks, 2, ⌈length / 8⌉).
             field: Engine that computes.
 
         Returns:
@@ -230,7 +228,7 @@ def shortest_chunks(shape: Shape, length: int) -> int:
 
     # Of the circuits with a number of points, that with the fewest wires has the shortest proof.
     most = ((2 << log) - 1 for log in range(longest.bit_length()))
-    candidates = {least(calls) for calls in most if calls > bool(Circuit(shape, length, 1).squares)}
+    candidates = {least(calls) for calls in most}
     return min(sorted(candidates), key=lambda each: Circuit(shape, length, each).proof_length)
 
 

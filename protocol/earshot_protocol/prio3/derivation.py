@@ -12,11 +12,9 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from earshot_protocol.prio3 import xof
-from earshot_protocol.prio3.circuit import Circuit, Signs
-from earshot_protocol.prio3.field import Elements
+from earshot_protocol.prio3.circuit import Circuit
+from earshot_protocol.prio3.field import Elements, Signs
 from earshot_protocol.prio3.xof import SEED_BYTES
 
 _VERSION = 18
@@ -130,21 +128,17 @@ class Derivation:
         return xof.expand(((seed, _PROOFS) for seed in seeds), tag, self.circuit.bit_calls)
 
     def signs(self, seeds: Iterable[bytes]) -> Signs:
-        """Return signs, int8 (reports, sign_checks, length): −1, 0, 1 with ¼, ½, ¼.
+        """Return signs, (reports, sign_checks, 2, ⌈length / 8⌉): −1, 0, 1 with ¼, ½, ¼.
 
-        Clients know them, but only after the entries are fixed. A row is made of two runs of bits,
-        each in whole bytes, lowest bit first: a sign is its bit of the first run less that of the
-        second.
+        Clients know them, but only after the entries are fixed. Bits beyond the length count for
+        nothing.
         """
         checks, length = self.circuit.shape.sign_checks, self.circuit.length
         run = -(-length // 8)
         drawn = xof.expand_bytes(
             ((seed, _PROOFS) for seed in seeds), self._tags[_Usage.SIGNS], checks * 2 * run
         )
-        bits = np.unpackbits(drawn.reshape(-1, checks, 2, run), axis=-1, bitorder="little")
-        first, second = bits[..., :length].view(np.int8).swapaxes(0, 2).swapaxes(1, 2)
-        signs: Signs = first - second
-        return signs
+        return drawn.reshape(-1, checks, 2, run)
 
     @functools.cached_property
     def _tags(self) -> dict[_Usage, bytes]:

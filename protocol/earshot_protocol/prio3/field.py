@@ -28,6 +28,11 @@ Elements = npt.NDArray[np.uint64]
 """Elements below p as (…, 2): lower and upper half of each, which are its 16 bytes."""
 
 
+Signs = npt.NDArray[np.uint8]
+"""Numbers −1, 0, 1 as (…, 2, bytes): two runs of bits, lowest bit first, of which a number is its
+bit of the first run less that of the second."""
+
+
 class Arithmetic(Protocol):
     """Arithmetic of elements in arrays of two axes or more; `add` and its like broadcast them."""
 
@@ -46,12 +51,12 @@ class Arithmetic(Protocol):
     def dot(self, a: Elements, b: Elements) -> Elements:
         """Return sums of products along the last axis of elements, of at most 2^16 each."""
 
-    def signed_dot(self, a: Elements, signs: npt.NDArray[np.int8]) -> Elements:
+    def signed_dot(self, a: Elements, signs: Signs) -> Elements:
         """Return sums with signs, of at most 2^20 elements each.
 
         Args:
             a: Elements, (reports, n, 2).
-            signs: Numbers −1, 0, 1, int8 (reports, sums, n).
+            signs: Numbers −1, 0, 1, (reports, sums, 2, ⌈n / 8⌉).
 
         Returns:
             Elements, (reports, sums, 2).
@@ -83,6 +88,13 @@ def to_signed(values: Elements) -> npt.NDArray[np.int64]:
     numbers: npt.NDArray[np.int64] = (low - (high != 0)).view(np.int64)
     if not np.array_equal(from_signed(numbers), values):
         raise MalformedMessageError("a total beyond 64 bits: shares of different sums")
+    return numbers
+
+
+def unpacked(signs: Signs, length: int) -> npt.NDArray[np.int8]:
+    """Return the first numbers −1, 0, 1, int8 (…, length), that runs of bits are."""
+    bits = np.unpackbits(signs, axis=-1, count=length, bitorder="little").view(np.int8)
+    numbers: npt.NDArray[np.int8] = bits[..., 0, :] - bits[..., 1, :]
     return numbers
 
 

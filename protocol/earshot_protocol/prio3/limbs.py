@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.prio3.field import FOLD, TOP, Elements
+from earshot_protocol.prio3.field import FOLD, TOP, Elements, Signs, unpacked
 
 _Limbs = npt.NDArray[np.int64]
 """Sums of signed limbs, (limbs, …): limb i counts 2^(32 i)."""
@@ -53,11 +53,11 @@ class LimbArithmetic:
         # A limb of a product is below 2^35, and `_folded` multiplies it by at most 813 < 2^10.
         return _normalised(_folded(_products(a, b).sum(axis=-1)))
 
-    def signed_dot(self, a: Elements, signs: npt.NDArray[np.int8]) -> Elements:
+    def signed_dot(self, a: Elements, signs: Signs) -> Elements:
         """Return sums with signs, of at most 2^20 elements each."""
         # Doubles hold sums of 2^20 limbs of 16 bits exactly, so they do not depend on their order.
         limbs = a.view("<u2").astype(np.float64)
-        sums = (signs.astype(np.float64) @ limbs).astype(np.int64)
+        sums = (unpacked(signs, a.shape[1]).astype(np.float64) @ limbs).astype(np.int64)
         return _normalised(np.moveaxis(sums[..., 0::2] + (sums[..., 1::2] << 16), -1, 0).copy())
 
 

@@ -30,12 +30,13 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError, RemoteError
-from earshot_protocol.prio3.circuit import Circuit, Signs, shortest_chunks
+from earshot_protocol.prio3.circuit import Circuit, shortest_chunks
 from earshot_protocol.prio3.derivation import Derivation, Party
 from earshot_protocol.prio3.field import (
     ENCODED_BYTES,
     Arithmetic,
     Elements,
+    Signs,
     decode,
     encode,
     in_range,
@@ -419,7 +420,8 @@ class Prio3:
 
         Args:
             fixed: Its elements that do not depend on signs.
-            signed: Function from signs, int8 (sign_checks, length), to the elements behind them.
+            signed: Function from the signs, (sign_checks, 2, ⌈length / 8⌉), to the elements behind
+                them.
             nonce: Public number of the report.
             rand: Randomness of the report.
         """
@@ -453,9 +455,9 @@ class Prio3:
         )
 
     def _signs(self, public_shares: Sequence[bytes]) -> Signs:
-        """Return the signs that public shares fix, int8 (reports, sign_checks, length)."""
+        """Return the signs that public shares fix, (reports, sign_checks, 2, ⌈length / 8⌉)."""
         if not self.shape.sign_checks:
-            return np.empty((len(public_shares), 0, self.length), dtype=np.int8)
+            return np.empty((len(public_shares), 0, 2, 0), dtype=np.uint8)
         seeds = (
             self._derivation.signs_seed(*_halves(public[: 2 * SEED_BYTES]))
             for public in public_shares

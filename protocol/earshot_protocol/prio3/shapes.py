@@ -7,7 +7,7 @@ vector.
 
 from __future__ import annotations
 
-import math
+from abc import abstractmethod
 from typing import ClassVar
 
 import msgspec
@@ -17,7 +17,15 @@ import numpy.typing as npt
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.overriding import override
-from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements, elements, from_signed
+from earshot_protocol.prio3.field import (
+    MODULUS,
+    Arithmetic,
+    Elements,
+    Signs,
+    elements,
+    from_signed,
+    unpacked,
+)
 
 LARGEST_LENGTH = 2**20
 _DRAFTS = 5
@@ -29,22 +37,22 @@ _PRIVATE = 0xFFFF0000
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="proof"):
     """Shape of valid vectors.
 
-    `signs` are numbers −1, 0, 1 that the shares of a vector fix, int8 (reports, sign_checks,
-    length); shapes without checks by signs take an empty array.
+    `signs` are numbers −1, 0, 1 that the shares of a vector fix, (reports, sign_checks, 2,
+    ⌈length / 8⌉); shapes without checks by signs take an empty array.
     """
 
     sign_checks: ClassVar[int] = 0
     """Dot products with signs, each of which is checked."""
 
     @property
+    @abstractmethod
     def algorithm(self) -> int:
         """Number of the algorithm, in all tags."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def valid(self) -> str:
         """What a valid vector is of, in words."""
-        raise NotImplementedError
 
     def check(self, length: int) -> None:
         """Refuse numbers that describe no valid vector of this many entries.
@@ -54,40 +62,41 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
         """
         checks.whole("length", length, most=LARGEST_LENGTH)
 
+    @abstractmethod
     def squares(self, length: int) -> int:
         """Return the number of elements whose squares are added up: the first ones."""
-        raise NotImplementedError
 
+    @abstractmethod
     def bits(self, length: int) -> int:
         """Return the number of elements that are bits: those after the squares."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outputs(self, length: int) -> int:
         """Return the number of outputs beside the one that tests all bits."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fixed(self, measurement: npt.NDArray[np.int64]) -> Elements:
         """Return the elements of a vector that do not depend on signs.
 
         Raises:
             InvalidInputError: The vector is not valid.
         """
-        raise NotImplementedError
 
-    def signed(self, measurement: npt.NDArray[np.int64], signs: npt.NDArray[np.int8]) -> Elements:
-        """Return the elements behind them, which depend on signs, int8 (sign_checks, length)."""
-        raise NotImplementedError
+    @abstractmethod
+    def signed(self, measurement: npt.NDArray[np.int64], signs: Signs) -> Elements:
+        """Return the elements behind them, which depend on signs of one report."""
 
+    @abstractmethod
     def decoded(self, encoded: Elements, length: int, field: Arithmetic) -> Elements:
         """Return vectors, (reports, length, 2), from shares of encoded ones."""
-        raise NotImplementedError
 
+    @abstractmethod
     def linear(
         self,
         encoded: Elements,
         length: int,
         squared: Elements,
-        signs: npt.NDArray[np.int8],
+        signs: Signs,
         field: Arithmetic,
     ) -> Elements:
         """Return one operator's shares of the outputs that are linear, (reports, outputs, 2).
@@ -96,10 +105,9 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
             encoded: Shares of encoded vectors, (reports, elements, 2).
             length: Entries of a vector.
             squared: Shares of the sums of squares, (reports, 2).
-            signs: Signs, int8 (reports, sign_checks, length).
+            signs: Signs, (reports, sign_checks, 2, ⌈length / 8⌉).
             field: Engine that computes.
         """
-        raise NotImplementedError
 
 
 class Counts(Shape, frozen=True, tag="counts"):
@@ -171,7 +179,7 @@ class Counts(Shape, frozen=True, tag="counts"):
         return from_signed(bits)
 
     @override
-    def signed(self, measurement: npt.NDArray[np.int64], signs: npt.NDArray[np.int8]) -> Elements:
+    def signed(self, measurement: npt.NDArray[np.int64], signs: Signs) -> Elements:
         return np.empty((0, 2), dtype=np.uint64)
 
     @override
@@ -188,7 +196,7 @@ class Counts(Shape, frozen=True, tag="counts"):
         encoded: Elements,
         length: int,
         squared: Elements,
-        signs: npt.NDArray[np.int8],
+        signs: Signs,
         field: Arithmetic,
     ) -> Elements:
         blocks = self._blocks(length)
@@ -256,20 +264,18 @@ class Norm(Shape, frozen=True, tag="norm"):
 
     @override
     def fixed(self, measurement: npt.NDArray[np.int64]) -> Elements:
-        # Entries are bounded first, so that their squares add up without an overflow.
-        largest = math.isqrt(2**self.squared_bits - 1)
-        fits = bool(np.all((measurement >= -largest) & (measurement <= largest)))
-        squared = int(np.square(measurement).sum()) if fits else 2**self.squared_bits
-        if squared >= 2**self.squared_bits:
+        # Doubles hold sums that are small enough exactly, and others without an overflow.
+        squared = int(np.square(measurement.astype(np.float64)).sum())
+        if squared >> self.squared_bits:
             raise InvalidInputError(f"a vector that is not of {self.valid}")
         bits = squared >> np.arange(self.squared_bits) & 1
         return from_signed(np.concatenate([measurement, bits]))
 
     @override
-    def signed(self, measurement: npt.NDArray[np.int64], signs: npt.NDArray[np.int8]) -> Elements:
+    def signed(self, measurement: npt.NDArray[np.int64], signs: Signs) -> Elements:
         # Doubles hold these products and their sums exactly.
-        products = (signs.astype(np.float64) @ measurement.astype(np.float64)).astype(np.int64)
-        shifted = products + self._middle
+        numbers = unpacked(signs, len(measurement)).astype(np.float64)
+        shifted = (numbers @ measurement.astype(np.float64)).astype(np.int64) + self._middle
         if np.any((shifted < 0) | (shifted >> self.product_bits != 0)):
             raise InvalidInputError("a valid vector that fails a check, as one in 2^361 does")
         return from_signed((shifted[:, None] >> np.arange(self.product_bits) & 1).ravel())
@@ -284,7 +290,7 @@ class Norm(Shape, frozen=True, tag="norm"):
         encoded: Elements,
         length: int,
         squared: Elements,
-        signs: npt.NDArray[np.int8],
+        signs: Signs,
         field: Arithmetic,
     ) -> Elements:
         first = length + self.squared_bits

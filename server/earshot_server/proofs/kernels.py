@@ -15,13 +15,17 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from earshot_protocol.prio3.field import FOLD, TOP, Elements
+from earshot_protocol.prio3.field import FOLD, TOP, Elements, Signs
 
 _FOLD = np.uint64(FOLD)
 _TOP = np.uint64(TOP)
 _ZERO = np.uint64(0)
 _FOLD_LOW, _FOLD_HIGH = np.uint64(2**64 - 1), np.uint64(FOLD - 1)
 """Halves of 2^128 = FOLD · 2^64 − 1 modulo p."""
+
+_LIMB, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
+_MOST = 2**20
+"""Most elements of a sum with signs."""
 
 _PAIR = ["void(uint64[:], uint64[:], uint64[:])"]
 
@@ -49,13 +53,12 @@ class CompiledArithmetic:
         """Return sums of at most 2^16 products along the last axis of elements."""
         return _run(_dot, a, b)
 
-    def signed_dot(self, a: Elements, signs: npt.NDArray[np.int8]) -> Elements:
+    def signed_dot(self, a: Elements, signs: Signs) -> Elements:
         """Return sums with signs, of at most 2^20 elements each."""
-        result: Elements = _signed_dot(a[:, None], signs)
-        return result
+        return _run(_signed_dot, a, signs)
 
 
-def _run(kernel: Any, *operands: Elements) -> Elements:
+def _run(kernel: Any, *operands: npt.NDArray[Any]) -> Elements:
     result: Elements = kernel(*operands)
     return result
 
@@ -89,6 +92,17 @@ def _sum(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
     over = numba.uint64(high < a1)
     high += carry
     return _carried(low, high, over + numba.uint64(high < carry))
+
+
+@numba.njit
+def _difference(a0, a1, b0, b1):  # type: ignore[no-untyped-def]
+    low = a0 - b0
+    borrow = numba.uint64(a0 < b0)
+    high = a1 - b1
+    under = numba.uint64(a1 < b1) + numba.uint64(high < borrow)
+    high -= borrow
+    low += under
+    return low, high + under * _TOP + numba.uint64(low < under)
 
 
 @numba.njit
@@ -166,13 +180,7 @@ def _add(a, b, result):  # type: ignore[no-untyped-def]
 
 @numba.guvectorize(_PAIR, "(k),(k)->(k)")
 def _subtract(a, b, result):  # type: ignore[no-untyped-def]
-    low = a[0] - b[0]
-    borrow = numba.uint64(a[0] < b[0])
-    high = a[1] - b[1]
-    under = numba.uint64(a[1] < b[1]) + numba.uint64(high < borrow)
-    high -= borrow
-    low += under
-    result[0], result[1] = low, high + under * _TOP + numba.uint64(low < under)
+    result[0], result[1] = _difference(a[0], a[1], b[0], b[1])
 
 
 @numba.guvectorize(_PAIR, "(k),(k)->(k)")
@@ -205,24 +213,35 @@ def _dot(a, b, result):  # type: ignore[no-untyped-def]
     result[0], result[1] = _sum(low, high, upper_low, upper_high)
 
 
-@numba.guvectorize(["void(uint64[:, :], int8[:], uint64[:])"], "(n,k),(n)->(k)")
+@numba.guvectorize(["void(uint64[:, :], uint8[:, :, :], uint64[:, :])"], "(n,k),(s,t,b)->(s,k)")
 def _signed_dot(a, signs, result):  # type: ignore[no-untyped-def]
-    """Sum the elements of each sign separately, reduce once, and subtract."""
-    low, high, over = _ZERO, _ZERO, _ZERO
-    minus_low, minus_high, minus_over = _ZERO, _ZERO, _ZERO
-    for i in range(a.shape[0]):
-        plus, minus = numba.uint64(-(signs[i] > 0)), numba.uint64(-(signs[i] < 0))
-        low, high, over = _accumulated(low, high, over, a[i, 0] & plus, a[i, 1] & plus)
-        minus_low, minus_high, minus_over = _accumulated(
-            minus_low, minus_high, minus_over, a[i, 0] & minus, a[i, 1] & minus
+    """Look up the sum of each subset of eight elements by a byte of bits.
+
+    Limbs of 32 bits leave room for 2^20 of them, so carries are kept for the end.
+    """
+    subsets = np.zeros((256, 4), dtype=np.int64)
+    sums = np.zeros((signs.shape[0], 4), dtype=np.int64)
+    for byte in range(signs.shape[2]):
+        for place in range(8):
+            i, size = 8 * byte + place, 1 << place
+            low, high = (a[i, 0], a[i, 1]) if i < a.shape[0] else (_ZERO, _ZERO)
+            for subset in range(size):
+                subsets[size + subset, 0] = subsets[subset, 0] + numba.int64(low & _LIMB)
+                subsets[size + subset, 1] = subsets[subset, 1] + numba.int64(low >> _SHIFT)
+                subsets[size + subset, 2] = subsets[subset, 2] + numba.int64(high & _LIMB)
+                subsets[size + subset, 3] = subsets[subset, 3] + numba.int64(high >> _SHIFT)
+        for row in range(signs.shape[0]):
+            plus, minus = signs[row, 0, byte], signs[row, 1, byte]
+            for limb in range(4):
+                sums[row, limb] += subsets[plus, limb] - subsets[minus, limb]
+    for row in range(signs.shape[0]):
+        for limb in range(3):
+            sums[row, limb + 1] += sums[row, limb] >> 32
+        words = sums[row].view(np.uint64)
+        low = (words[0] & _LIMB) | words[1] << _SHIFT
+        high = (words[2] & _LIMB) | words[3] << _SHIFT
+        # What is above 2^128 is −2^20 or more: add 2^20 to it, and subtract 2^20 · 2^128 modulo p.
+        low, high = _narrow(low, high, numba.uint64((sums[row, 3] >> 32) + _MOST))
+        result[row, 0], result[row, 1] = _difference(
+            low, high, numba.uint64(-_MOST), numba.uint64(FOLD * _MOST - 1)
         )
-    low, high = _narrow(low, high, over)
-    minus_low, minus_high = _narrow(minus_low, minus_high, minus_over)
-    borrow = numba.uint64(low < minus_low)
-    minus = numba.uint64(high < minus_high)
-    low -= minus_low
-    high -= minus_high
-    minus += numba.uint64(high < borrow)
-    high -= borrow
-    low += minus
-    result[0], result[1] = low, high + minus * _TOP + numba.uint64(low < minus)

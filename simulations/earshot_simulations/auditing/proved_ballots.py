@@ -189,7 +189,7 @@ def _verifier_shares(party: Party, reports: _Reports, guess: int | None) -> list
         proofs = arithmetic.add(proofs, arithmetic.subtract(after, before))
     nonces = (part.nonce for part in parts)
     drawn = derived.query_randomness(reports.verify_key, nonces)
-    no_signs = np.empty((len(parts), 0, circuit.length), dtype=np.int8)
+    no_signs = np.empty((len(parts), 0, 2, 0), dtype=np.uint8)
     shares, _ = circuit.query(encoded, proofs, drawn, joint, no_signs, arithmetic)
     return [field.encode(each) + both[party] for each, both in zip(shares, halves, strict=True)]
 

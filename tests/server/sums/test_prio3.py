@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import random
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from support import textbook_proof
 from support.examples import examples
 from support.only import forget
+from support.textbook_prio3 import CountsBook
 from support.textbook_proof import PRIME
 
 from earshot_protocol.distribution import MissingExtraError
@@ -77,7 +79,7 @@ def described(vector: dict[str, Any], engine: Arithmetic) -> Prio3:
     )
 
 
-NO_SIGNS = np.empty((1, 0, 6), dtype=np.int8)
+NO_SIGNS = np.empty((1, 0, 2, 0), dtype=np.uint8)
 
 
 def nonce(number: int) -> bytes:
@@ -236,12 +238,13 @@ def test_proofs_and_verifiers_are_those_of_a_textbook(
     circuit = Circuit(ballot(length, max_weight), length, chunk)
     bits = [1] * max_weight + [0] * (length - max_weight)
     source.shuffle(bits)
-    encoded = textbook_proof.encoded(bits, max_weight)
+    shape = CountsBook(length, 1, max_weight, length)
+    encoded = shape.encoded(bits, [])
     assert np.array_equal(circuit.shape.fixed(np.array(bits)), field.elements(encoded))
     seeds, joint, drawn = (
         [source.randrange(PRIME) for _ in range(many)] for many in (2 * chunk, circuit.calls, 3)
     )
-    proof = textbook_proof.proof(encoded, seeds, joint, chunk)
+    proof = textbook_proof.proof(encoded, [], seeds, joint, chunk)
     made = circuit.prove(*(field.elements(part)[None] for part in (encoded, seeds, joint)), engine)
     assert np.array_equal(made[0], field.elements(proof))
     # Whatever a client sends has a verifier: this share is of nothing at all.
@@ -249,9 +252,8 @@ def test_proofs_and_verifiers_are_those_of_a_textbook(
     for shares, (vector, claimed) in ((2, share), (2, (encoded, proof))):
         held = (field.elements(part)[None] for part in (vector, claimed, drawn, joint))
         found, shown = circuit.query(*held, NO_SIGNS, engine)
-        expected = textbook_proof.verifier(
-            vector, claimed, drawn, joint, chunk, length, max_weight, shares
-        )
+        linear = functools.partial(shape.linear, vector, signs=[], shares=shares)
+        expected = textbook_proof.verifier(vector, [], claimed, drawn, joint, chunk, linear, shares)
         assert np.array_equal(found[0], field.elements(expected))
         assert shown.all()
 
@@ -329,7 +331,7 @@ def test_a_dishonest_vector_is_refused_by_name(encoded: list[int]) -> None:
 
 
 def test_the_encodings_that_are_refused_are_so_for_what_they_hold_alone() -> None:
-    assert output(COUNT, forged(COUNT, textbook_proof.encoded([1, 0, 1, 1, 0, 0], 3))) == [
+    assert output(COUNT, forged(COUNT, CountsBook(6, 1, 3, 6).encoded([1, 0, 1, 1, 0, 0], []))) == [
         1, 0, 1, 1, 0, 0,
     ]  # fmt: skip
 

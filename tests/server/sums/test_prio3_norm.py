@@ -1,6 +1,6 @@
 """Vectors of bounded length prove themselves: whole numbers whose squares add up to 2^24 or less.
 
-A textbook in plain integers (`support.textbook_norm`) says which shares, proofs and verifiers are
+A textbook in plain integers (`support.textbook_prio3`) says which shares, proofs and verifiers are
 right; nothing of it comes from the code that is tested.
 """
 
@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
+from support.textbook_prio3 import CountsBook, NormBook, Textbook
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.circuit import Circuit, shortest_chunks
 from earshot_protocol.prio3.derivation import Party
-from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements
+from earshot_protocol.prio3.field import MODULUS, Arithmetic, Elements, Signs
 from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.prio3.prio3 import InvalidProofError, Prio3, Received, Settled, Sharded
 from earshot_protocol.prio3.shapes import Counts, Norm, Shape
@@ -70,6 +71,12 @@ def total(count: Prio3, shared: list[Sharded]) -> list[int]:
     return count.unshard(*totals).tolist()
 
 
+def signs_of(runs: npt.NDArray[np.uint8], length: int) -> list[int]:
+    """Numbers −1, 0, 1 of two runs of bits, (2, bytes)."""
+    plus, minus = (int.from_bytes(run.tobytes(), "little") for run in runs)
+    return [(plus >> at & 1) - (minus >> at & 1) for at in range(length)]
+
+
 def lie(
     count: Prio3,
     vector: list[int],
@@ -91,9 +98,10 @@ def lie(
     claimed = sum(x * x for x in vector) % MODULUS if squared is None else squared
     first = [claimed >> place & 1 for place in range(Norm.squared_bits)]
 
-    def signed(signs: npt.NDArray[np.int8]) -> Elements:
+    def signed(signs: Signs) -> Elements:
         found = [
-            sum(int(s) * x for s, x in zip(row, vector, strict=True)) % MODULUS for row in signs
+            sum(s * x for s, x in zip(signs_of(row, len(vector)), vector, strict=True)) % MODULUS
+            for row in signs
         ]
         told = found if products is None else products(found)
         middle = 2 ** (Norm.product_bits - 1) - 1
@@ -138,6 +146,34 @@ def test_the_longest_vectors_are_counted_and_one_step_more_is_not_shared() -> No
     for huge in (GRID, -GRID, 2**32, 2**62, -(2**63)):
         with pytest.raises(InvalidInputError, match=r"less than 2\^24"):
             COUNT.shard(np.array([huge] + [0] * (LENGTH - 1)), nonce(0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "book", "chunk"),
+    [
+        pytest.param(Norm(), NormBook(3), 150, id="norm, thirteen calls"),
+        pytest.param(Norm(), NormBook(9), 400, id="norm, more than a byte of signs"),
+        pytest.param(Norm(), NormBook(1), 2000, id="norm, one call of each kind"),
+        pytest.param(Counts(3, 5, 4), CountsBook(8, 3, 5, 4), 7, id="two blocks of counts"),
+        pytest.param(Counts(2, 9, 3), CountsBook(3, 2, 9, 3), 2, id="one block of counts"),
+        pytest.param(Counts(1, 2, 3), CountsBook(9, 1, 2, 3), 30, id="three blocks of ones"),
+    ],
+)
+def test_reports_are_those_of_a_textbook(
+    shape: Shape, book: CountsBook | NormBook, chunk: int
+) -> None:
+    """Encodings, parts of the public share, signs, proofs, and both verifier shares."""
+    textbook = Textbook(book, chunk, CONTEXT)
+    count = Prio3(shape, book.length, chunk, CONTEXT)
+    rand = random.Random(chunk).randbytes(count.rand_bytes)
+    signed = isinstance(book, NormBook)
+    vector = [-at * at if signed else at % 2 for at in range(book.length)]
+    shared = count.shard(np.array(vector), nonce(1), rand)
+    assert shared == textbook.shard(vector, nonce(1), rand)
+    for role in Party:
+        held = Received(nonce(1), shared.public_share, shared[1 + role])
+        found = count.verifiers(role, KEY, [held]).shares[0].tobytes()
+        assert found == textbook.verifier_share(role, KEY, *held)
 
 
 ZEROS = [0] * (LENGTH - 1)
@@ -192,18 +228,34 @@ def test_squares_that_cancel_modulo_p_are_found_by_signs_alone() -> None:
     assert settled(COUNT, [lie(COUNT, vector)]) == [False]
 
 
+def test_a_product_beyond_its_bits_is_an_error_of_the_phone() -> None:
+    """Which no drawn signs give; here a check adds all 400 entries up."""
+    signs = np.zeros((100, 2, 50), dtype=np.uint8)
+    signs[99, 0] = 255
+    for product, fits in ((65536, True), (65537, False), (-65535, True), (-65536, False)):
+        vector = np.full(400, product // 400)
+        vector[: product % 400] += 1
+        assert vector.sum() == product
+        Norm().fixed(vector)
+        if fits:
+            assert len(Norm().signed(vector, signs)) == 1700
+        else:
+            with pytest.raises(InvalidInputError, match="fails a check"):
+                Norm().signed(vector, signs)
+
+
 class FewChecks(Norm, frozen=True, tag="few"):
-    """Norm with eight checks, which clients can grind."""
+    """Norm with four checks, which clients can grind."""
 
-    sign_checks: ClassVar[int] = 8
+    sign_checks: ClassVar[int] = 4
 
 
-def test_with_eight_checks_a_client_that_tries_again_succeeds() -> None:
+def test_with_four_checks_a_client_that_tries_again_succeeds() -> None:
     """So the number of checks is what stands between a client and any vector."""
     count = Prio3(FewChecks(), LENGTH, context=CONTEXT)
     vector = [*root_of_two_squares(), *[0] * (LENGTH - 2)]
     tries = next(
-        at for at in range(4000) if settled(count, [lie(count, vector, random_number=at)]) == [True]
+        at for at in range(400) if settled(count, [lie(count, vector, random_number=at)]) == [True]
     )
     assert tries > 0
 
@@ -325,10 +377,21 @@ def test_no_other_counts_are_counted(encoded: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "length"), [((0, 1, 1), 1), ((1, 2, 1), 1), ((2, 4, 1), 3), ((1, 1, 3), 8)]
+    ("shape", "length", "refused"),
+    [
+        ((0, 1, 1), 1, "width"),
+        ((33, 1, 1), 1, "width"),
+        ((1, 1, 0), 1, "block"),
+        ((1, 1, 2), 1, "block"),
+        ((1, 2, 1), 1, "total"),
+        ((2, 4, 1), 3, "total"),
+        ((1, 1, 3), 8, "entries beyond the last whole block"),
+    ],
 )
-def test_counts_that_no_sum_has_are_refused(shape: tuple[int, int, int], length: int) -> None:
-    with pytest.raises(InvalidParametersError):
+def test_counts_that_no_sum_has_are_refused(
+    shape: tuple[int, int, int], length: int, refused: str
+) -> None:
+    with pytest.raises(InvalidParametersError, match=f"^{refused}"):
         Prio3(Counts(*shape), length)
 
 
@@ -339,6 +402,12 @@ def engines() -> tuple[Arithmetic, Arithmetic]:
     from earshot_server.proofs.kernels import CompiledArithmetic
 
     return CompiledArithmetic(), LimbArithmetic()
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Arithmetic:
+    """The engine that takes a second to load."""
+    return engines()[0]
 
 
 @settings(max_examples=examples(20), deadline=None)
@@ -352,11 +421,12 @@ def test_sums_with_signs_are_those_of_python_s_integers(
         [source.choice([source.randrange(MODULUS), *edges]) for _ in range(length)]
         for _ in range(reports)
     ]
-    signs = np.random.default_rng(seed).integers(-1, 2, (reports, sums, length), dtype=np.int8)
+    shape = reports, sums, 2, -(-length // 8)
+    signs = np.random.default_rng(seed).integers(256, size=shape, dtype=np.uint8)
     values = np.stack([field.elements(row) for row in numbers])
     expected = [
         [
-            sum(int(s) * x for s, x in zip(row, vector, strict=True)) % MODULUS
+            sum(s * x for s, x in zip(signs_of(row, length), vector, strict=True)) % MODULUS
             for row in signs[report]
         ]
         for report, vector in enumerate(numbers)
@@ -366,6 +436,16 @@ def test_sums_with_signs_are_those_of_python_s_integers(
         assert found.shape == (reports, sums, 2)
         for report in range(reports):
             assert np.array_equal(found[report], field.elements(expected[report]))
+
+
+def test_the_largest_sums_with_signs_are_exact() -> None:
+    """Of 2^20 elements p − 1: all of them, and all subtracted."""
+    values = np.broadcast_to(field.elements([MODULUS - 1]), (1, 2**20, 2)).copy()
+    signs = np.zeros((1, 2, 2, 2**17), dtype=np.uint8)
+    signs[0, 0, 0] = signs[0, 1, 1] = 255
+    for engine in engines():
+        found = engine.signed_dot(values, signs)
+        assert np.array_equal(found[0], field.elements([-(2**20), 2**20]))
 
 
 def test_both_engines_make_and_verify_the_same() -> None:
@@ -382,3 +462,50 @@ def test_both_engines_make_and_verify_the_same() -> None:
             for engine in engines()
         ]
         assert np.array_equal(shares[0].shares, shares[1].shares)
+
+
+# ------------------------------------------------------------------------------------------- crowds
+
+
+def spoiled(count: Prio3, vector: npt.NDArray[np.int64], number: int) -> Sharded:
+    """Shares of what a valid vector is encoded as but for one random element, proved as it is."""
+    source = random.Random(number)
+    place = source.randrange(count.circuit.encoded_length)
+    step = source.choice([1, MODULUS - 1, 2, 2**64, source.randrange(1, MODULUS)])
+
+    def changed(encoded: Elements, at: int) -> Elements:
+        if 0 <= at < len(encoded):
+            encoded = encoded.copy()
+            encoded[at] = LimbArithmetic().add(encoded[at][None], field.elements([step]))[0]
+        return encoded
+
+    fixed = count.shape.fixed(vector)
+    return count._split(
+        changed(fixed, place),
+        lambda signs: changed(count.shape.signed(vector, signs), place - len(fixed)),
+        nonce(number),
+        source.randbytes(count.rand_bytes),
+    )
+
+
+@pytest.mark.parametrize(
+    "crowd", [100, pytest.param(10_000, marks=pytest.mark.slow)], ids=["hundred", "ten thousand"]
+)
+@pytest.mark.parametrize("shape", [Norm(), Counts(3, 5, 4)], ids=["norm", "counts"])
+def test_of_a_crowd_all_true_vectors_are_counted_and_no_false_one(
+    shape: Shape, crowd: int, compiled: Arithmetic
+) -> None:
+    count = Prio3(shape, LENGTH, context=CONTEXT, arithmetic=compiled)
+    source = np.random.default_rng(crowd)
+    for first in range(0, 2 * crowd, 200):
+        shared = []
+        for at in range(first, first + 200, 2):
+            if isinstance(shape, Norm):
+                vector = drawn_vector(source, LENGTH, source.uniform(0, GRID - 1))
+            else:
+                vector = source.multinomial(5, np.full(5, 0.2), 3)[:, :4].ravel()
+            shared += [
+                count.shard(vector, nonce(at - first)),
+                spoiled(count, vector, at - first + 1),
+            ]
+        assert settled(count, shared) == [True, False] * 100

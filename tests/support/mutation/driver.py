@@ -53,7 +53,7 @@ PLACES = Places(
     mutated=(
         *(
             f"protocol/earshot_protocol/{room}"
-            for room in ("files.py", "privacy", "secure_sum", "two_operators", "phases")
+            for room in ("files.py", "privacy", "prio3", "secure_sum", "two_operators", "phases")
         ),
         *(f"client/earshot_client/{room}" for room in ("phone.py", "policy.py", "phases", "store")),
     ),
