@@ -34,7 +34,7 @@ export const phoneReport = map({
   report_id: bytes(ID_BYTES),
   sealed: bytes(SEALED_BYTES, SEALED_BYTES + SEED_BYTES),
   share: bytes(0, LARGEST_SHARE),
-  public: optional(bytes(0, 2 * SEED_BYTES), NONE),
+  public: optional(bytes(0, 4 * SEED_BYTES), NONE),
 });
 
 export type PhoneReport = Of<typeof phoneReport>;
