@@ -142,9 +142,11 @@ def noise_checks(
         f"the helper's secret at the offer, and its total, of {_SUMS} real sums",
         power.EXACTLY,
     )
-    yield noise_as_drawn(
-        case, msgspec.structs.replace(parameters, shape=(_STEERED,)), seed, operators
-    )
+    proof = parameters.proof
+    if isinstance(proof, Counts):
+        proof = msgspec.structs.replace(proof, block=_STEERED)
+    steered_sum = msgspec.structs.replace(parameters, shape=(_STEERED,), proof=proof)
+    yield noise_as_drawn(case, steered_sum, seed, operators)
 
 
 def noise_as_drawn(

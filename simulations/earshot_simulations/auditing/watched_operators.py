@@ -103,9 +103,12 @@ class WatchedSum:
             encoding.add_packed(words, (self.helpers, *self.shares), parameters)
             total = encoding.decode(words, parameters).reshape(-1).astype(np.int64)
             return total - self._plain
-        size = field128.ENCODED_BYTES * parameters.length  # a proof follows
-        parts = (self.helpers, *(share[:size] for share in self.shares))
-        values = np.stack([field128.decode(part, parameters.length) for part in parts], axis=1)
+        shape, length = parameters.proof, parameters.length
+        encoded = shape.squares(length) + shape.bits(length)
+        size = field128.ENCODED_BYTES * encoded  # a proof follows
+        shares = np.stack([field128.decode(share[:size], encoded) for share in self.shares])
+        vectors = shape.decoded(shares, length, fastest())
+        values = np.stack([field128.decode(self.helpers, length), *vectors], axis=1)
         return field128.to_signed(fastest().total(values)) - self._plain
 
     @property

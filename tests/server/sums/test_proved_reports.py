@@ -1,4 +1,4 @@
-"""Proved ballots in a sum by two operators: who stuffs a box is refused by name, others count."""
+"""Proved inputs in a sum by two operators: who sends another is refused by name, others count."""
 
 from __future__ import annotations
 
@@ -45,9 +45,11 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.prio3.field import elements
 from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.prio3.shapes import Counts, Norm
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import HELPER, SummationName
 from earshot_protocol.two_operators import acceptance, messages
+from earshot_protocol.two_operators.halves import check_report
 from earshot_protocol.two_operators.lists import entries
 from earshot_protocol.two_operators.messages import PhoneReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
@@ -56,6 +58,7 @@ from earshot_protocol.two_operators.proofs import available, proof_of
 from earshot_protocol.two_operators.refusals import AnsweredError
 from earshot_protocol.two_operators.shares import seal
 from earshot_protocol.two_operators.summation import check
+from earshot_protocol.voting.vectors import quantized
 from earshot_server.proofs.engine import fastest
 
 ONES = 2
@@ -279,6 +282,50 @@ def test_a_proof_is_worked_out_by_the_engine_that_is_given() -> None:
     engine = fastest()
     assert proof_of(task.offer.offer, engine).arithmetic is engine
     assert isinstance(proof_of(task.offer.offer).arithmetic, LimbArithmetic)
+
+
+VECTORS = terms(shape=(3, 4), bound=GRID, proof=Norm())
+
+
+def vectors(phones: int) -> dict[int, npt.NDArray[np.int64]]:
+    """Vectors almost as long as they may be, with negative entries."""
+    drawn = np.random.default_rng(5).standard_normal((phones, 3, 4))
+    return {
+        phone: quantized(vector / np.linalg.norm(vector) * 0.9999)
+        for phone, vector in enumerate(drawn)
+    }
+
+
+def test_a_vector_that_is_too_long_is_left_out_and_all_others_add_up() -> None:
+    operators, sent = Operators(), vectors(14)
+    lies = {1: [GRID] + [0] * 11, 5: [0] * 11 + [-5000], 8: [2000] * 12, 11: [2**62] + [0] * 11}
+
+    def bend(phone: int, report: PhoneReport) -> PhoneReport:
+        return forged(report, operators, lies[phone]) if phone in lies else report
+
+    leader, reports = operators.collected(sent, parameters=VECTORS, bend=bend)
+    answer = total_of(operators.helper.answer(listed(leader)))
+    assert answer.refused == b"".join(reports[phone].report_id for phone in lies)
+    leader.accept(HELPER, answer)
+    for phone, report in reports.items():
+        if phone in lies:
+            with pytest.raises(MalformedMessageError, match=f"phone {phone}: the helper cannot"):
+                leader.accept(phone, report)
+        else:
+            leader.accept(phone, report)
+    leader.advance()
+    honest = sum(vector for phone, vector in sent.items() if phone not in lies)
+    np.testing.assert_array_equal(leader.result(), honest)
+
+
+@pytest.mark.parametrize("public", [bytes(64), bytes(127), bytes(128)])
+def test_a_vector_with_another_public_share_is_not_listed(public: bytes) -> None:
+    leader = Operators().offered(VECTORS)
+    task = opening(leader)
+    report = reported(leader, 0, vectors(1)[0])
+    assert task.offer is not None
+    with pytest.raises(MalformedMessageError, match="phone 0: "):
+        check_report(0, msgspec.structs.replace(report, public=public), task.offer.offer)
 
 
 def heavy(**changes: Any) -> Parameters:
