@@ -395,6 +395,13 @@ def test_counts_that_no_sum_has_are_refused(
         Prio3(Counts(*shape), length)
 
 
+def test_a_total_may_be_as_large_as_all_entries_of_a_block_make_it() -> None:
+    count = Prio3(Counts(3, 14, 2), 2, context=CONTEXT)
+    shared = [count.shard(np.array([7, 7]), nonce(0))]
+    assert settled(count, shared) == [True]
+    assert total(count, shared) == [7, 7]
+
+
 # ------------------------------------------------------------------------------------------ engines
 
 
