@@ -225,12 +225,13 @@ class Norm(Shape, frozen=True, tag="norm"):
     2^16, 2^16 ≥ 8.7 · `GRID`, but with a probability of 2^-361, when the phone raises an error.
 
     Soundness: a vector whose squares wrap has an entry x of at least √(p/ℓ) ≥ 2^54 in magnitude.
-    Whatever the other signs are, its own takes three values, and the three products differ by x or
-    2 x modulo p, which is more than the window of 2^17 numbers in which a product passes. So one of
-    them passes at most, and the likeliest sign, 0, has a probability of ½: each check passes with ½
-    at most, and all of them with 2^-100. A client may try again until signs suit it, which
-    takes 2^100 tries. The draft advises 2^-128 for what a client can try by itself; 2^100 hashes
-    are beyond everybody, and what they would buy is one vector in one sum.
+    Whatever the other signs are, the product with 0 as its own sign differs from those with 1 and
+    −1 by x modulo p, more than the window of 2^17 numbers in which a product passes. So either 0
+    alone passes, or 1 and −1 do (both, where 2 x is small modulo p). As 0 is drawn as often as the
+    other two together, each check passes with ½ at most, and all of them with 2^-100. A client may
+    try again until signs suit it, which takes 2^100 tries. The draft advises 2^-128 for what a
+    client can try by itself; 2^100 hashes are beyond everybody, and what they would buy is one
+    vector in one sum.
 
     Encoded are the ℓ entries, 24 bits of the sum of squares, and for each check 17 bits of the
     product plus 2^16 − 1.
