@@ -119,7 +119,7 @@ def test_small_shares_have_a_decimal_and_noise_a_sign() -> None:
         (0.0003, "+0.03 %"),
         (-0.0003, "−0.03 %"),
         (0.0, "0 %"),
-        (-1e-9, "0 %"),
+        (-1e-9, "−0.0000001 %"),
         (0.0005, "+0.1 %"),
         (0.043, "+4.3 %"),
         (-0.17, "−17 %"),
@@ -176,9 +176,17 @@ def test_the_legend_names_the_truth_only_where_it_is_drawn() -> None:
 
 
 def test_all_of_it_is_german_on_a_german_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    english = [*shown.headline(made(QUIET, MORE)), *shown.explanation(), shown.legend(True)]
+    english = [
+        *shown.headline(made(QUIET, MORE)),
+        *shown.explanation(made(QUIET, MORE)),
+        shown.legend(True),
+    ]
     monkeypatch.setattr(languages, "_of_page", lambda: "de")
-    german = [*shown.headline(made(QUIET, MORE)), *shown.explanation(), shown.legend(True)]
+    german = [
+        *shown.headline(made(QUIET, MORE)),
+        *shown.explanation(made(QUIET, MORE)),
+        shown.legend(True),
+    ]
     assert not set(english) & set(german)
     assert german[0].endswith(
         "nahmen teil, mit durchschnittlich je 3,25 (3,18 bis 3,32) Kontakten in der Woche."

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from support.operators import WINDOW, Operators, closed, opening, reported, request, terms
 
 from earshot_protocol.keyed_randomness import KEY_BYTES
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeGaussian, WholeLaplace
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators.messages import SALT_BYTES
@@ -31,7 +32,7 @@ SUMS = [
 
 
 def agreed(noise: NoiseOfOperators, ones: int | None) -> TwoOperatorParameters:
-    changes: dict[str, Any] = {} if ones is None else {"bound": 1, "ones": ones}
+    changes: dict[str, Any] = {} if ones is None else {"bound": 1, "proof": Counts(1, ones, 40)}
     return terms(shape=(40,), phones=PHONES, least=2, noise=noise, **changes)
 
 

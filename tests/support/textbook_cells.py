@@ -167,6 +167,18 @@ def share_bound(rate: float, probability: Fraction) -> int:
     return 2 * -(-farthest.numerator // farthest.denominator)
 
 
+def with_confusion(
+    counts: Sequence[int], radius: int, table: Sequence[Sequence[int]], labelled: Sequence[int]
+) -> list[int]:
+    """Counts and a confusion matrix behind them as a phone sends them, each over a root of 2."""
+    norm = mpmath.sqrt(sum(count * count for count in counts))
+    longer = norm if norm > radius else mpmath.mpf(radius)
+    own = mpmath.sqrt(max(1, sum(each * each for each in labelled)))
+    values = [count / longer for count in counts] + [each / own for row in table for each in row]
+    unit = steps_of_one(len(values)) / mpmath.sqrt(2)
+    return [int(mpmath.nint(value * unit)) for value in values]
+
+
 def projected(counts: Sequence[int], radius: int) -> list[int]:
     """Counts as a phone sends them: scaled down to the radius if they are longer, in steps."""
     norm = mpmath.sqrt(sum(count * count for count in counts))

@@ -33,8 +33,14 @@ def entry_of(contact: dict[str, Any], case: dict[str, Any]) -> int:
     unknown = 2 * len(labels)
     if contact["choice"] is not None:
         return label_of.get(contact["choice"], unknown)
+    name = name_of(contact, given)
+    return unknown if name is None else len(labels) + name
+
+
+def name_of(contact: dict[str, Any], given: dict[str, Any]) -> int | None:
+    """The number of the label of the nearest place; None if none is near or named."""
     if "places" not in given:
-        return unknown
+        return None
     places = [[1.0, 0.0], [0.6, 0.8]]  # those of the vectors, by hand
     cosines = [
         (contact["point"][0] * x + contact["point"][1] * y) / math.hypot(*contact["point"])
@@ -43,7 +49,21 @@ def entry_of(contact: dict[str, Any], case: dict[str, Any]) -> int:
     best = cosines.index(max(cosines))
     label = given["places"]["labels"][best]
     near = 1 - cosines[best] <= given["places"]["radius"]
-    return len(labels) + label if near and label >= 0 else unknown
+    return int(label) if near and label >= 0 else None
+
+
+def confusion_of(case: dict[str, Any]) -> tuple[list[list[int]], list[int]]:
+    """Labelled contacts of any day by label and name, and by label alone."""
+    labels = len(case["parameters"]["labels"])
+    table, labelled = [[0] * labels for _ in range(labels)], [0] * labels
+    for contact in case["contacts"]:
+        label, name = entry_of(contact, case), name_of(contact, case["parameters"])
+        if contact["choice"] is None or label >= labels:
+            continue
+        labelled[label] += 1
+        if name is not None:
+            table[label][name] += 1
+    return table, labelled
 
 
 def in_window(contact: dict[str, Any], given: dict[str, Any]) -> bool:
@@ -63,6 +83,11 @@ def test_what_a_phone_puts_into_a_sum_and_what_it_marks(case: dict[str, Any]) ->
         elif in_window(contact, given):
             marked.append(at)
             counts[entry_of(contact, case)] += 1
+    if given.get("confusion"):
+        wanted = textbook.with_confusion(counts, given["contacts"], *confusion_of(case))
+        assert case["input"] == wanted
+        assert case["counted"] == marked
+        return
     assert case["input"] == textbook.projected(counts, given["contacts"])
     assert case["counted"] == marked
     assert sum(x * x for x in case["input"]) <= textbook.STEPS**2
@@ -75,18 +100,22 @@ def test_the_vectors_have_every_kind_of_contact() -> None:
     entries = {entry_of(contact, first) for contact in first["contacts"]}
     assert entries == {0, 2, 4, 6}
     assert any(not in_window(contact, first["parameters"]) for contact in first["contacts"])
-    assert {len(case["contacts"]) for case in VECTORS["inputs"]} == {0, 1, 11, 80}
+    assert {len(case["contacts"]) for case in VECTORS["inputs"]} == {0, 1, 2, 11, 80}
 
 
 @pytest.mark.parametrize("case", VECTORS["sums"])
 def test_what_a_phone_derives_of_a_sum(case: dict[str, Any]) -> None:
     given, entries = case["parameters"], case["sum"]["length"]
-    assert entries == 2 * len(given["labels"]) + 1
+    labels, confusion = len(given["labels"]), bool(given.get("confusion"))
+    assert entries == 2 * labels + 1 + confusion * labels**2
     crowd = math.ceil((1 - given["dropout"] - given["corrupted"]) * given["phones"] - 5e-7)
     assert case["honest_survivors"] == crowd
     assert case["variance"] == (given["noise"] * textbook.STEPS) ** 2
     unit = textbook.STEPS - math.sqrt(entries) / 2
-    one = min(textbook.STEPS, unit / given["contacts"] + math.sqrt(entries))
+    moved = 1 / given["contacts"]
+    one = min(textbook.STEPS, unit * moved + math.sqrt(entries))
+    if confusion:  # a recording moves counts by 1/B and the matrix by 1
+        one = unit * math.sqrt((moved**2 + 1) / 2) + math.sqrt(entries)
     for name, far in (("phone", textbook.STEPS), ("recording", one)):
         assert case["distances"][name]["l2"] == pytest.approx(far, rel=1e-12)
         assert case["distances"][name]["l1"] == pytest.approx(far * math.sqrt(entries), rel=1e-12)
