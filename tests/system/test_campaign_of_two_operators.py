@@ -56,6 +56,7 @@ from earshot_server.campaigns.series import series_of
 from earshot_server.campaigns.slots import SlotState
 from earshot_server.campaigns.weekly_sum import entry_deviation
 from earshot_server.credentials import Credentials
+from earshot_server.operator_client import ServerError
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_simulations.engine.interface import HeardPoints
@@ -288,6 +289,12 @@ class Run:
 
     @property
     def export(self) -> CampaignExport:
+        """What the server says of the campaign; it may be killed in the middle of an answer."""
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with suppress(ServerError):
+                return self.operator.campaign(self.digest)
+            time.sleep(0.2)
         return self.operator.campaign(self.digest)
 
     def shown(self) -> list[str]:
