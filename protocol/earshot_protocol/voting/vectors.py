@@ -50,8 +50,8 @@ A confusion matrix is divided by the norm of the labelled recordings (`bounded`)
 recordings of label k have name j, and the others have none; it becomes T/g, g = max(1, ‖r‖). As
 Σ_j T_kj ≤ r_k, its norm is at most ‖r‖/g ≤ 1. A recording more adds E, ‖E‖ ≤ 1, and makes g to g',
 g' − g ≤ 1: it moves T/g by E/g' − (T/g)(g' − g)/g'. Without others g = g' = 1, and it is ‖E‖ ≤ 1.
-Else g'² ≥ g² + 1 ≥ 2; no entry is negative, so the squared norm is at most (1 + (g' − g)²)/g'² ≤ 1:
-with g ≥ 1, g' − g ≤ (g'² − g²)/(g' + g) and so (g' − g)² ≤ g'² − 1.
+Else g'² ≥ g² + 1 ≥ 2; no entry is negative, so the squared norm is at most (1 + (g' − g)²)/g'² ≤
+2/g'² ≤ 1.
 
 Two vectors in one sum are divided by √2 (`joined`), so that the norm of both together is at most 1.
 A recording moves projected counts and confusion by √(1/B² + 1)/√2, and whole numbers by √ℓ more.
