@@ -3,6 +3,20 @@
 Both shapes are checked by one circuit (`circuit`): some elements of an encoded vector are bits, the
 squares of others are added up, and outputs that are linear in all of these are zero for a valid
 vector.
+
+*Squares that wrap around* (`Norm`). In a field, a few entries of 2^64 can have a sum of squares
+that is small modulo p. So checks on a wrap-around follow Rothblum, Omri, Chen and Talwar (PINE,
+2023): the dot product with each of some vectors of signs, which are drawn from commitments to the
+shares, must be small. A valid vector fails none: the products of `GRID` or less lie within ± 2^16,
+2^16 ≥ 8.7 · `GRID`, but with a probability of 2^-361, when the phone raises an error.
+
+*Soundness.* A vector whose squares wrap has an entry x of at least √(p/ℓ) ≥ 2^54 in magnitude.
+Whatever the other signs are, the product with 0 as its own sign differs from those with 1 and −1 by
+x modulo p, more than the window of 2^17 numbers in which a product passes. So either 0 alone
+passes, or 1 and −1 do (both, where 2 x is small modulo p). As 0 is drawn as often as the other two
+together, each check passes with ½ at most, and all of them with 2^-100. A client may try again
+until signs suit it, which takes 2^100 tries. The draft advises 2^-128 for what a client can try by
+itself; 2^100 hashes are beyond everybody, and what they would buy is one vector in one sum.
 """
 
 from __future__ import annotations
@@ -218,20 +232,8 @@ class Counts(Shape, frozen=True, tag="counts"):
 class Norm(Shape, frozen=True, tag="norm"):
     """Vectors of whole numbers whose squares add up to less than 2^24.
 
-    In a field, squares may wrap around: a few entries of 2^64 can have a sum of squares that is
-    small modulo p. So checks on a wrap-around follow Rothblum, Omri, Chen and Talwar (PINE, 2023):
-    the dot product with each of some vectors of signs, which are drawn from commitments to the
-    shares, must be small. A valid vector fails none: the products of `GRID` or less lie within ±
-    2^16, 2^16 ≥ 8.7 · `GRID`, but with a probability of 2^-361, when the phone raises an error.
-
-    Soundness: a vector whose squares wrap has an entry x of at least √(p/ℓ) ≥ 2^54 in magnitude.
-    Whatever the other signs are, the product with 0 as its own sign differs from those with 1 and
-    −1 by x modulo p, more than the window of 2^17 numbers in which a product passes. So either 0
-    alone passes, or 1 and −1 do (both, where 2 x is small modulo p). As 0 is drawn as often as the
-    other two together, each check passes with ½ at most, and all of them with 2^-100. A client may
-    try again until signs suit it, which takes 2^100 tries. The draft advises 2^-128 for what a
-    client can try by itself; 2^100 hashes are beyond everybody, and what they would buy is one
-    vector in one sum.
+    Beside the sum of squares, products with signs are checked, as squares may wrap around in a
+    field (see the module).
 
     Encoded are the ℓ entries, 24 bits of the sum of squares, and for each check 17 bits of the
     product plus 2^16 − 1.
