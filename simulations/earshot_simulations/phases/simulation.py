@@ -55,7 +55,7 @@ SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
     names.SummationChoice.REAL: BELL,
     names.SummationChoice.IDEAL: IDEAL,
     names.SummationChoice.TWO_OPERATORS: TWO_OPERATORS,
-    names.SummationChoice.TWO_OPERATORS_PROVED: TWO_OPERATORS,
+    names.SummationChoice.TWO_OPERATORS_UNPROVED: TWO_OPERATORS,
 }
 """Summations by their name in the settings."""
 
