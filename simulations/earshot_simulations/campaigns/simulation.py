@@ -30,7 +30,6 @@ from earshot_protocol.phases.plan import PUBLISHED, SecureSum
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.interface import SummationName
-from earshot_protocol.summations import SUMMATIONS
 from earshot_protocol.wire import encode
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.plan import CampaignPlan, Planning, planned
@@ -47,7 +46,7 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Scenario
 from earshot_simulations.engine.local import LocalEngine
-from earshot_simulations.engine.operators import SimulatedOperators
+from earshot_simulations.engine.operators import SIMULATED, SimulatedOperators
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, Settings
 from earshot_simulations.phases.simulation import opened
 from earshot_simulations.populations import Heterogeneity, SimulatedPopulation
@@ -320,7 +319,7 @@ class _Simulation:
 
     def _scenario(self, crowd: PresentPhones, moment: float, place: int) -> Scenario:
         ideal = self._settings.summation is CampaignSummation.IDEAL
-        summation = IDEAL if ideal else SUMMATIONS[self._campaign.sum.summation]
+        summation = IDEAL if ideal else SIMULATED[self._campaign.sum.summation]
         return Scenario(crowd, self._seed(place), summation, Policy(), moment=moment, lasting=True)
 
     def _seed(self, place: int) -> int:
@@ -340,7 +339,7 @@ class _Simulation:
         moment, seed = opens.timestamp(), self._seed(place)
         scenario = self._scenario(crowd, moment, place)
         led, helper = scenario.summation, None
-        if self._campaign.sum.summation is SummationName.TWO_OPERATORS:
+        if scenario.summation.name is SummationName.TWO_OPERATORS:
             operators = SimulatedOperators(seed, moment)
             keys = operators.keys
             policy = replace(scenario.policy, leaders=(keys.identity,), helpers=(keys.helper,))

@@ -30,6 +30,7 @@ from earshot_protocol.phases.plan import PartTask
 from earshot_protocol.secure_sum.messages import MaskInput
 from earshot_protocol.wire import Task
 from earshot_simulations.engine.interface import HeardPoints, Outcomes, PhoneOutcome, Scenario
+from earshot_simulations.engine.operators import CompiledParticipant
 from earshot_simulations.engine.states import States
 from earshot_simulations.populations import seeds
 
@@ -95,6 +96,8 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
     Raises:
         NoRoomError: The disk is full.
     """
+    if issubclass(scenario.summation.participant, CompiledParticipant):
+        CompiledParticipant.arithmetic()  # compiles for seconds, which are no phone's
     began = time.perf_counter()
     crowd = _Crowd(scenario)
     outcomes: list[PhoneOutcome] = []
