@@ -149,12 +149,12 @@ WEIGHED = msgspec.structs.replace(
     LABELLING, largest_weight=3, delta=1e-7, hierarchy=CHOSEN.hierarchy
 )
 
-BY_TWO = SummationName.TWO_OPERATORS
+BY_TWO = SummationName.TWO_OPERATORS_UNPROVED
 OPERATED_LEARNING = msgspec.structs.replace(LEARNING, summation=BY_TWO)
 OPERATED_STATISTICS = msgspec.structs.replace(STATISTICS, summation=BY_TWO)
 OPERATED_DISCOVERY = msgspec.structs.replace(DISCOVERY, summation=BY_TWO)
 OPERATED_LABELLING = msgspec.structs.replace(WEIGHED, summation=BY_TWO)
-PROVED_LEARNING = msgspec.structs.replace(LEARNING, summation=SummationName.TWO_OPERATORS_PROVED)
+PROVED_LEARNING = msgspec.structs.replace(LEARNING, summation=SummationName.TWO_OPERATORS)
 """Parameters of phases whose sums are by two operators."""
 
 _PHASE = bytes(range(16))

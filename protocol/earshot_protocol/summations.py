@@ -19,7 +19,7 @@ AnySumParameters = SumParameters | TwoOperatorParameters
 SUMMATIONS: Mapping[SummationName, Summation] = {
     SummationName.BELL: BELL,
     SummationName.TWO_OPERATORS: TWO_OPERATORS,
-    SummationName.TWO_OPERATORS_PROVED: TWO_OPERATORS,
+    SummationName.TWO_OPERATORS_UNPROVED: TWO_OPERATORS,
 }
 
 

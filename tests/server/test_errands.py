@@ -27,11 +27,14 @@ from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import MESSAGEPACK
 from earshot_protocol.messages import Failed, decode_helper_answer
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators import messages, transport
 from earshot_protocol.two_operators.leader import LeaderKeys
+from earshot_protocol.two_operators.lists import entry_sizes
 from earshot_protocol.two_operators.messages import HelperTotal, OfferMade
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.wire import encode
 from earshot_server.backups.backing_up import back_up
 from earshot_server.backups.restoring import restore
@@ -175,7 +178,11 @@ def test_phones_that_stay_away_are_waited_for_until_the_window_is_over(
 def test_a_long_list_travels_in_parts(
     database: Database, driver: Driver, helper: ServedHelper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "LARGEST_PART", 5 * 96)
+    (part,) = BY_TWO.plan().parts
+    assert isinstance(part, SecureSum)
+    agreed = BY_TWO.sum_parameters(part, (2 * len(CLASSES) + 1,))
+    assert isinstance(agreed, TwoOperatorParameters)
+    monkeypatch.setattr(transport, "LARGEST_PART", 5 * sum(entry_sizes(agreed)))
     phase = gathered(database)
     until(driver, database, phase, "report")
     report(database, phase, helper)

@@ -22,7 +22,7 @@ from earshot_server.store.memory import MemoryPhaseStore
 
 PROVED = msgspec.structs.replace(
     PARAMETERS,
-    summation=SummationName.TWO_OPERATORS_PROVED,
+    summation=SummationName.TWO_OPERATORS,
     centroid_votes=3,
     top_global_centroids=3,
 )

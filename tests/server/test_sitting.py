@@ -122,6 +122,8 @@ def test_a_sitting_is_one_sum_of_labels_with_the_whole_budget() -> None:
     (only,) = parameters.plan().parts
     assert isinstance(only, SecureSum)
     assert parameters.summation is SummationName.TWO_OPERATORS
+    unproved = replace(usual, summation=SummationName.TWO_OPERATORS_UNPROVED)
+    assert sitting.seated(unproved).summation is SummationName.TWO_OPERATORS_UNPROVED
     nightly = parameters_of(SECURE_SUM, replace(usual, summation=SummationName.TWO_OPERATORS))
     assert isinstance(nightly, DiscoveryParameters)
     assert parameters.labels_noise < 0.6 * nightly.labels_noise
@@ -198,7 +200,6 @@ def test_hours_do_not_count_in_a_sitting_and_few_phones_may_be_named(
     ("field", "text", "mistake"),
     [
         ("summation", "bell", "A sitting is by two operators"),
-        ("summation", "two-operators-proved", "A sitting is by two operators"),
         ("pace", "weeks", "Choose one of these"),
         ("least_phones", "30", "Must be at most phones=20"),
         ("phones", "2", "Must be a whole number"),
@@ -276,7 +277,6 @@ def test_a_dry_run_of_a_sitting_needs_no_server() -> None:
         ("--gather-hours", "1"),
         ("--step-hours", "1"),
         ("--sums", "1"),
-        ("--summation", "two-operators-proved"),
         ("--discovery", "local"),
         ("--statistics",),
     ],

@@ -24,8 +24,8 @@ from earshot_server.processes.settings import Serving
 from earshot_server.records import RUNNING, PhaseRecord, StepRecord, Trouble
 from earshot_server.store.database import Database
 
-PROVED = msgspec.structs.replace(LEARNING, summation=SummationName.TWO_OPERATORS_PROVED)
-BY_TWO = msgspec.structs.replace(PARAMETERS, summation=SummationName.TWO_OPERATORS)
+PROVED = msgspec.structs.replace(LEARNING, summation=SummationName.TWO_OPERATORS)
+BY_TWO = msgspec.structs.replace(PARAMETERS, summation=SummationName.TWO_OPERATORS_UNPROVED)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32))).public_key().public_bytes_raw().hex()
 NOW = 1.8e9
 
@@ -75,11 +75,14 @@ def test_a_server_with_a_helper_starts_it_and_shows_both_keys(
     page = server.read("/").text
     assert credentials.leader in page
     assert KEY in page
-    for each, words in ((phase, "two operators"), (proved, "two operators, inputs proved")):
+    for each, words, said in (
+        (phase, "two operators, inputs unproved", "one phone can decide the outcome"),
+        (proved, "two operators, inputs proved", "Invalid inputs are left out"),
+    ):
         shown = server.read(f"/phases/{each.hex()}").text
         assert "never put their data together" in shown
         assert f">{words}</" in shown
-    assert "Invalid inputs are left out" in shown
+        assert said in shown
 
 
 def step(number: int, name: str, expected: int, answered: int, closed: bool) -> StepRecord:

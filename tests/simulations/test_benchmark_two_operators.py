@@ -64,9 +64,9 @@ def test_the_command_measures_proved_ballots(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(two_operators, "benchmark", noted)
     command = ("bench", "secure-sum", "--json", "--summation")
     for summation, options, asked in (
-        ("two-operators-proved", (), ((100, 640, 2000), True)),
-        ("two-operators-proved", ("--length", "7"), ((7,), True)),
-        ("two-operators", (), (two_operators.LENGTHS, False)),
+        ("two-operators", (), ((100, 640, 2000), True)),
+        ("two-operators", ("--length", "7"), ((7,), True)),
+        ("two-operators-unproved", (), (two_operators.LENGTHS, False)),
     ):
         run = earshot(*command, summation, *options)
         assert (run.returncode, json.loads(run.stdout)) == (0, {"sums": [{"phone_ms": 1.0}]})

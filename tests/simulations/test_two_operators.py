@@ -27,6 +27,7 @@ from earshot_simulations.phases.settings import Discovery, PhaseSettings
 from earshot_simulations.populations import Blobs
 
 BOTH = SummationChoice.TWO_OPERATORS
+UNPROVED = SummationChoice.TWO_OPERATORS_UNPROVED
 
 
 def by_both(name: str, **changes: object) -> PhaseSettings:  # type: ignore[type-arg]
@@ -39,7 +40,7 @@ def local(**changes: object) -> Settings:
     return settings
 
 
-@pytest.mark.parametrize("summation", [BOTH, SummationChoice.TWO_OPERATORS_PROVED])
+@pytest.mark.parametrize("summation", [BOTH, UNPROVED])
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_votes_without_noise_come_out_as_by_plain_addition(
     dropout: float, summation: SummationChoice
@@ -102,9 +103,9 @@ def test_whoever_vanishes_after_the_report_is_counted() -> None:
 def test_proved_ballots_cannot_be_stuffed() -> None:
     """Plain ones can: a phone may add what it likes, without a name."""
     stuffing = {"phones": 60, "adversary": Adversary(ballot_stuffing=0.1), "seed": 1}
-    plain = simulate(local(**stuffing))
+    plain = simulate(local(summation=UNPROVED, **stuffing))
     assert plain.interrupted is None
-    proved = simulate(local(summation=SummationChoice.TWO_OPERATORS_PROVED, **stuffing))
+    proved = simulate(local(**stuffing))
     assert proved.interrupted is not None
     assert "54 of 60 phones answered" in proved.interrupted  # nobody may vanish here
     refused = [note for note in proved.notes if "zeros and at most 3 ones" in note]
@@ -127,7 +128,7 @@ VECTORS = Settings(
 
 def test_one_phone_of_two_hundred_takes_half_of_all_names() -> None:
     """Half of the rows point away from where the adversary wants them, and name nothing."""
-    run = simulate(replace(VECTORS, adversary=Adversary(false_vectors=0.005)))
+    run = simulate(replace(VECTORS, adversary=Adversary(false_vectors=0.005), summation=UNPROVED))
     assert run.interrupted is None
     assert run.adversary is not None
     assert (run.adversary.controlled, run.adversary.refused) == (1, 0)
@@ -138,7 +139,7 @@ def test_one_phone_of_two_hundred_takes_half_of_all_names() -> None:
 
 @pytest.mark.parametrize("attack", ["negative_counts", "pushed_label"])
 def test_legal_vectors_of_one_in_twenty_take_few_names(attack: str) -> None:
-    run = simulate(replace(VECTORS, adversary=Adversary(**{attack: 0.05})))
+    run = simulate(replace(VECTORS, adversary=Adversary(**{attack: 0.05}), summation=UNPROVED))
     assert run.interrupted is None
     assert run.found.label_accuracy is not None
     assert run.found.label_accuracy > 0.95
@@ -156,7 +157,7 @@ def test_an_attack_of_one_s_own_exceeds_the_bound_by_what_it_says() -> None:
             vector[0, 0] = -50 * GRID
             return vector
 
-    quiet = replace(VECTORS, phones=60, epsilon=NOISELESS, sums=0)
+    quiet = replace(VECTORS, phones=60, epsilon=NOISELESS, sums=0, summation=UNPROVED)
     run = simulate(quiet, attack=Loud())
     assert run.found.lengths[0] > 50 - 60 / math.sqrt(6)
     assert run.found.global_centroids is not None
@@ -169,6 +170,7 @@ def test_an_attack_of_one_s_own_exceeds_the_bound_by_what_it_says() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
+        ({"summation": BOTH}, "phones of --summation two-operators stay .* two-operators-unproved"),
         ({"summation": SummationChoice.REAL}, "false_vectors=0.1: .* --summation two-operators"),
         ({"summation": SummationChoice.IDEAL}, "phones of --summation ideal stay within the bound"),
         ({"discovery": Discovery.LOCAL}, "adversary.false_vectors: .* --discovery secure-sum"),

@@ -67,7 +67,7 @@ def derived(phase: dict[str, Any], part: str, shape: list[int]) -> Terms:
         "least": max(2, phones - math.floor(round(phase["dropout"] * phones, 6))),
         "window": phase.get("step_seconds", 86_400.0),
     }
-    if phase["summation"] == "two-operators-proved":
+    if phase["summation"] == "two-operators":
         terms["proof"] = _proof(phase["type"], bound, shape)
     return terms
 

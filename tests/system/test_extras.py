@@ -161,7 +161,7 @@ def test_a_phase_with_proofs_names_their_extra_before_it_begins(
         "_versions",
         lambda *names: {each: "1" for each in names if each != "pycryptodomex"},
     )
-    settings = Settings(discovery=Discovery.LOCAL, summation=SummationChoice.TWO_OPERATORS_PROVED)
+    settings = Settings(discovery=Discovery.LOCAL, summation=SummationChoice.TWO_OPERATORS)
     with pytest.raises(MissingExtraError, match=re.escape(installation("proofs"))):
         settings.check()
 

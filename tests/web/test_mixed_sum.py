@@ -40,7 +40,7 @@ COMMON: dict[str, Any] = {
     "phones": PHONES,
     "dropout": 0.3,
     "corrupted": 0.0,
-    "summation": SummationName.TWO_OPERATORS,
+    "summation": SummationName.TWO_OPERATORS_UNPROVED,
     "step_seconds": 1000.0,
 }
 # Each noise is so little that it is 0 but for a chance below 2^-128.

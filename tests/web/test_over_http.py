@@ -56,7 +56,7 @@ COMMON: dict[str, Any] = {
     "corrupted": 0.05,
     # Nobody vanishes: no step may end by its deadline, however slow the machine is.
     "step_seconds": 3600.0,
-    "summation": SummationName.TWO_OPERATORS,
+    "summation": SummationName.TWO_OPERATORS_UNPROVED,
 }
 # Of noise there is none: a vote more or less has a chance of exp(-500).
 STATISTICS = StatisticsParameters(**COMMON, contacts=CONTACTS, noise=1e-6)

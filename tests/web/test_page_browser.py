@@ -413,7 +413,7 @@ def test_a_page_hears_takes_part_and_gets_names_and_forgets(
         labels=(HERE, *OTHERS),
         dropout=0.05,
         sums=0,
-        summation=SummationName.TWO_OPERATORS,
+        summation=SummationName.TWO_OPERATORS_UNPROVED,
     )
     with opened(chromium) as (page, complaints), contextlib.closing(Crowd(operators)) as crowd:
         joined(page, operators.link())
@@ -481,7 +481,7 @@ def test_a_group_that_is_too_small_is_refused_until_its_reader_agrees(
     chromium: Browser, operators: Operators
 ) -> None:
     asked = PhaseOptions(
-        phones=3, labels=("kitchen", "park"), sums=0, summation=SummationName.TWO_OPERATORS
+        phones=3, labels=("kitchen", "park"), sums=0, summation=SummationName.TWO_OPERATORS_UNPROVED
     )
     with opened(chromium) as (page, _), contextlib.ExitStack() as others:
         joined(page, operators.link())

@@ -95,7 +95,7 @@ def crowd(draw: st.DrawFn) -> dict[str, Any]:
         "dropout": draw(st.sampled_from([0.0, 0.1, 0.1, 0.1, 0.2, 0.3, 0.31])),
         "corrupted": draw(st.sampled_from([0.0, 0.05, 0.05, 0.05, 0.1, 0.7, 0.9])),
         "step_seconds": draw(st.sampled_from([86_400.0, 0.5])),
-        "summation": SummationName.TWO_OPERATORS,
+        "summation": SummationName.TWO_OPERATORS_UNPROVED,
     }
 
 

@@ -208,7 +208,7 @@ class Parameters(
                 self.phones,
                 self.least_survivors,
                 self.step_seconds,
-                proved=self.summation is SummationName.TWO_OPERATORS_PROVED,
+                proved=self.summation.proved,
             )
         return sum_parameters(part.mechanism, shape, self.phones, self.dropout, self.corrupted)
 

@@ -29,14 +29,19 @@ class SummationName(enum.StrEnum):
     BELL = "bell"
     """Phones mask their inputs for each other, and add shares of the noise."""
     TWO_OPERATORS = "two-operators"
-    """Phones split their inputs between two operators, which add the noise."""
-    TWO_OPERATORS_PROVED = "two-operators-proved"
-    """The same, with proofs to both operators that inputs are valid."""
+    """Phones split inputs, which they prove, between two operators, which add the noise."""
+    TWO_OPERATORS_UNPROVED = "two-operators-unproved"
+    """The same without proofs: one phone may put in anything, and nobody can tell."""
 
     @property
     def by_operators(self) -> bool:
         """Whether two operators add up the inputs and add the noise."""
         return self is not SummationName.BELL
+
+    @property
+    def proved(self) -> bool:
+        """Whether inputs prove to both operators that they are valid, where they can."""
+        return self is SummationName.TWO_OPERATORS
 
     @property
     def survivors(self) -> int | None:

@@ -394,9 +394,7 @@ class OperatorDesk:
             fields = forms.counting(proposal)
         else:
             fields = forms.START if proposal is None else forms.with_summation(proposal)
-        return self._page(
-            "start.html", status, fields=fields, filled=filled, by_two=self._by_two, counts=counts
-        )
+        return self._page("start.html", status, fields=fields, filled=filled, counts=counts)
 
     def _places(self, hierarchy: LabelHierarchy) -> AgreedPlaces | None:
         """Return the places of the newest phases that found and named any."""

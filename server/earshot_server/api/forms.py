@@ -442,7 +442,7 @@ def read_start(filled: Filled, anyway: bool, places: Places) -> StartPhase | Non
     if sitting := sits(filled):
         gather, step = sittings.GATHER_SECONDS, sittings.STEP_SECONDS
         least = sittings.enough(phones) if least is None else least
-        if summation is not SummationName.TWO_OPERATORS:
+        if not summation.by_operators:
             said = LazyText(noted("a sitting is by two operators"))
             filled.errors.setdefault(SUMMATION.name, said)
     else:

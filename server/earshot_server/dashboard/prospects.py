@@ -17,7 +17,6 @@ from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.privacy.sum_noise import OPERATORS
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.parameters import USUAL_REPORTS
 from earshot_server.dashboard.languages import gettext as _
 from earshot_server.dashboard.languages import gettext_among, ngettext, noted
@@ -323,7 +322,7 @@ def _operators(asked: StartPhase) -> list[str]:
             "--helper-key); all others refuse: unknown_helper"
         )
     ]
-    if parameters.summation is SummationName.TWO_OPERATORS_PROVED:
+    if parameters.summation.proved:
         said.append(
             _(
                 "  their apps also need the package that proves inputs (the extra [proofs]); "

@@ -345,8 +345,8 @@ def _places(places: AgreedPlaces | None) -> str:
 
 _SUMMATIONS = {
     SummationName.BELL: noted("phones’ masks (Bell et al.)"),
-    SummationName.TWO_OPERATORS: noted("two operators"),
-    SummationName.TWO_OPERATORS_PROVED: noted("two operators, inputs proved"),
+    SummationName.TWO_OPERATORS: noted("two operators, inputs proved"),
+    SummationName.TWO_OPERATORS_UNPROVED: noted("two operators, inputs unproved"),
 }
 _OPERATORS = noted(
     "Two operators add up, this server and its helper: phones trust that these two never put their "
@@ -360,10 +360,13 @@ _TRUST = {
             "allows for."
         ),
     ),
-    SummationName.TWO_OPERATORS: (_OPERATORS,),
-    SummationName.TWO_OPERATORS_PROVED: (
+    SummationName.TWO_OPERATORS: (
         _OPERATORS,
         noted("Invalid inputs are left out, by name."),
+    ),
+    SummationName.TWO_OPERATORS_UNPROVED: (
+        _OPERATORS,
+        noted("Inputs are not proved: one phone can decide the outcome, and nobody would see it."),
     ),
 }
 _PARAMETERS = {

@@ -212,7 +212,8 @@ class PhaseOptions(CellOptions):
         finer: Give each choice of a poll its own prototype, in addition to its label's.
         choices: Choices of each label that polls offer; by default the labels themselves.
         summation: Summation of phones' inputs: bell, by the phones' masks; two-operators, by this
-            server and its helper; two-operators-proved, likewise with proved inputs.
+            server and its helper, to which phones prove that their inputs are valid;
+            two-operators-unproved, likewise without proofs.
     """
 
     phones: int

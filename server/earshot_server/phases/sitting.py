@@ -28,12 +28,14 @@ _Options = TypeVar("_Options", bound=PhaseOptions)
 
 def seated(asked: _Options) -> _Options:
     """Return the options with the summation and number of sums of a sitting."""
-    return replace(asked, summation=SummationName.TWO_OPERATORS, sums=SUMS)
+    by_two = asked.summation.by_operators
+    summation = asked.summation if by_two else SummationName.TWO_OPERATORS
+    return replace(asked, summation=summation, sums=SUMS)
 
 
 def is_seated(parameters: Parameters) -> bool:
     """Return whether a phase has a sitting's summation and sums, whatever its times."""
-    by_two = parameters.summation is SummationName.TWO_OPERATORS
+    by_two = parameters.summation.by_operators
     return by_two and isinstance(parameters, DiscoveryParameters) and parameters.sums == SUMS
 
 

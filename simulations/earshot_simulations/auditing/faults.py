@@ -99,9 +99,9 @@ _TEACHERS, _BINARY = 51, BinaryRule(sigma=5.0)
 KINDS = ("local route, points", "secure-sum route", "votes on samples", "contacts by environment")
 """Phases, one of every kind."""
 _POINTS, _SECURE_SUMS = KINDS[:2]
-_OPERATED = "contacts by environment, two operators"
+_OPERATED = "contacts by environment, two operators, unproved"
 _CONFUSION = "contacts by environment, confusion matrix"
-_PROVED = "local route, points, best of four runs, proved inputs"
+_PROVED = "local route, points, best of four runs, two operators"
 
 
 def audit_faults(effort: Effort) -> Iterator[Result]:

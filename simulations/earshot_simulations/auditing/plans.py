@@ -170,7 +170,7 @@ FORMS: dict[type[Parameters], dict[str, Form]] = {
 SUMMED = {
     SummationName.BELL: "",
     SummationName.TWO_OPERATORS: ", two operators",
-    SummationName.TWO_OPERATORS_PROVED: ", proved inputs",
+    SummationName.TWO_OPERATORS_UNPROVED: ", two operators, unproved",
 }
 """Suffix of a phase's name, by its summation."""
 

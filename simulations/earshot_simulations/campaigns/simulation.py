@@ -29,7 +29,6 @@ from earshot_protocol.phases.places import AgreedPlaces, Places
 from earshot_protocol.phases.plan import PUBLISHED, SecureSum
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.wire import encode
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.plan import CampaignPlan, Planning, planned
@@ -339,7 +338,7 @@ class _Simulation:
         moment, seed = opens.timestamp(), self._seed(place)
         scenario = self._scenario(crowd, moment, place)
         led, helper = scenario.summation, None
-        if scenario.summation.name is SummationName.TWO_OPERATORS:
+        if self._campaign.sum.summation.by_operators:
             operators = SimulatedOperators(seed, moment)
             keys = operators.keys
             policy = replace(scenario.policy, leaders=(keys.identity,), helpers=(keys.helper,))

@@ -45,7 +45,7 @@ def secure_sum(
     from earshot_simulations.benchmarks import secure_sum, two_operators
 
     if summation is not SummationName.BELL:
-        proved = summation is SummationName.TWO_OPERATORS_PROVED
+        proved = summation.proved
         usual = two_operators.BALLOTS if proved else two_operators.LENGTHS
         lengths = usual if length is None else (length,)
         with shown() as progress:

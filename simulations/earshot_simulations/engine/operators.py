@@ -36,7 +36,7 @@ class CompiledParticipant(ReportingParticipant):
 
 SIMULATED: Mapping[SummationName, Summation] = {
     **SUMMATIONS,
-    SummationName.TWO_OPERATORS_PROVED: replace(TWO_OPERATORS, participant=CompiledParticipant),
+    SummationName.TWO_OPERATORS: replace(TWO_OPERATORS, participant=CompiledParticipant),
 }
 """All summations by name, as simulated phones take part in them."""
 

@@ -114,9 +114,9 @@ class SummationChoice(enum.StrEnum):
     IDEAL = "ideal"
     """Plain addition, without cryptography."""
     TWO_OPERATORS = "two-operators"
-    """One message per phone, split between two operators that both add noise."""
-    TWO_OPERATORS_PROVED = "two-operators-proved"
-    """The same, with proofs that ballots are valid; on the local route alone."""
+    """One message per phone, split between two operators that both add noise; inputs are proved."""
+    TWO_OPERATORS_UNPROVED = "two-operators-unproved"
+    """The same without proofs: one phone may put in anything."""
 
     @property
     def protocol(self) -> SummationName:
@@ -131,12 +131,15 @@ class SummationChoice(enum.StrEnum):
         return (
             "Sums by two operators protect phones as long as the two do not combine their data, "
             "however few phones are honest.",
+            "Inputs prove themselves: one phone weighs no more than one phone may."
+            if self.protocol.proved
+            else "Inputs are not proved: one phone can decide the outcome.",
         )
 
 
 _PROTOCOLS: Mapping[SummationChoice, SummationName] = {
     SummationChoice.TWO_OPERATORS: SummationName.TWO_OPERATORS,
-    SummationChoice.TWO_OPERATORS_PROVED: SummationName.TWO_OPERATORS_PROVED,
+    SummationChoice.TWO_OPERATORS_UNPROVED: SummationName.TWO_OPERATORS_UNPROVED,
 }
 
 
@@ -314,7 +317,7 @@ class PhaseSettings(ABC, Generic[F]):
                 f"clustering {type(own.clustering).__name__}: only on the local route is anything "
                 "clustered for all phones; leave it out, or choose discovery = 'local'"
             )
-        if self.summation is SummationChoice.TWO_OPERATORS_PROVED:
+        if self.summation.protocol.proved:
             distribution.require(f"summation={self.summation}", ("proofs",))
         own.described()  # every key is a text
         self.check_own(own, population)
@@ -508,8 +511,8 @@ class CrowdSettings:
         dropout: Fraction of phones that vanish during the phase (ρ).
         corrupted: Fraction of phones that an adversary may control (γ); noise and graph allow for
             it.
-        summation: Summation of ballots: real; ideal, plain addition without cryptography;
-            two-operators; or, on the local route, two-operators-proved, with proofs of ballots.
+        summation: Summation of inputs: real; ideal, plain addition without cryptography;
+            two-operators, whose inputs are proved; or two-operators-unproved.
         jobs: Processes of this machine.
         seed: Seed for everything except keys.
     """
@@ -711,11 +714,12 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
                     f"adversary.{name}: only discovery by secure sums has vectors to attack; leave "
                     f"it out, or choose --discovery {Discovery.SECURE_SUM}"
                 )
-        if self.adversary.false_vectors and self.summation is not SummationChoice.TWO_OPERATORS:
+        unproved = SummationChoice.TWO_OPERATORS_UNPROVED
+        if self.adversary.false_vectors and self.summation is not unproved:
             raise InvalidParametersError(
                 f"adversary.false_vectors={self.adversary.false_vectors}: phones of --summation "
-                f"{self.summation} stay within the bound of an entry; leave it out, or choose "
-                f"--summation {SummationChoice.TWO_OPERATORS}"
+                f"{self.summation} stay within the bounds of a vector; leave it out, or choose "
+                f"--summation {unproved}"
             )
         if self._is_local:
             if self.epsilon is not None and self.budget is not None:

@@ -19,7 +19,6 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.costs import step_costs, together
@@ -116,8 +115,7 @@ def simulate(
         summation = IDEAL if ideal else SIMULATED[settings.summation.protocol]
         policy = POLICIES[settings.agreement]
         operators = SimulatedOperators(settings.seed)
-        by_two = summation.name is SummationName.TWO_OPERATORS
-        if by_two:
+        if settings.summation.protocol.by_operators:
             keys = operators.keys
             policy = replace(policy, leaders=(keys.identity,), helpers=(keys.helper,))
         scenario = Scenario(crowd, settings.seed, summation, policy, attacks)
@@ -126,7 +124,7 @@ def simulate(
         course = Course(
             parameters,
             engine,
-            led if by_two else summation,
+            led if settings.summation.protocol.by_operators else summation,
             _clustering(own),
             settings.seed,
             progress,

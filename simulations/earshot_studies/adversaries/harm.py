@@ -105,7 +105,7 @@ def discovered(attack: str, share: float, phones: int, seed: int) -> Row:
     built_in = {_BUILT_IN[attack]: share} if attack in _BUILT_IN else {}
     settings = Settings(
         adversary=Adversary(**built_in),
-        summation=SummationChoice.TWO_OPERATORS,
+        summation=SummationChoice.TWO_OPERATORS_UNPROVED,
         recordings=_RECORDINGS,
         jobs=1,
         seed=seed,
@@ -141,7 +141,7 @@ def counted(attack: str, share: float, phones: int, seed: int) -> Row:
         contacts=_LENGTH,
         dropout=0.0,
         recordings=_CONTACTS,
-        summation=SummationChoice.TWO_OPERATORS,
+        summation=SummationChoice.TWO_OPERATORS_UNPROVED,
         policy=PolicyChoice.ANYTHING,
         jobs=1,
         seed=seed,

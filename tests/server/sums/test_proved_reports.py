@@ -371,14 +371,14 @@ def heavy(**changes: Any) -> Parameters:
 def test_what_a_phone_proves_follows_from_the_mechanism(
     make: Callable[..., Parameters], part: str, shape: tuple[int, ...], wanted: Counts | Norm
 ) -> None:
-    proved = make(summation=SummationName.TWO_OPERATORS_PROVED)
+    proved = make(summation=SummationName.TWO_OPERATORS)
     proved.check_feasible()
     planned = proved.plan().part(part)
     assert isinstance(planned, SecureSum)
     agreed = proved.sum_parameters(planned, shape)
     assert isinstance(agreed, TwoOperatorParameters)
     assert agreed.proof == wanted
-    plain = make(summation=SummationName.TWO_OPERATORS).sum_parameters(planned, shape)
+    plain = make(summation=SummationName.TWO_OPERATORS_UNPROVED).sum_parameters(planned, shape)
     assert isinstance(plain, TwoOperatorParameters)
     assert plain.proof is None
 

@@ -92,7 +92,7 @@ export function* refusalsOfPhase(
   ledger: Ledger,
   today: string,
 ): Generator<RefusedError, void> {
-  if (given.summation !== "two-operators") {
+  if (given.summation !== "two-operators-unproved") {
     const named = given.summation === "bell" ? "Bell et al.'s sum" : "sums with proofs";
     yield refusal("protocol", `this phone takes no part in ${named} here`);
     return;

@@ -28,7 +28,7 @@ export const COMMON = {
   step_seconds: optional(real(), 86_400),
   noise_crowd: optional(whole(), 10_000),
   hierarchy: optional(bytes(0, DIGEST_BYTES), NONE),
-  summation: optional(oneOf("bell", "two-operators", "two-operators-proved"), "bell"),
+  summation: optional(oneOf("bell", "two-operators", "two-operators-unproved"), "bell"),
 } as const;
 
 const common = map(COMMON);

@@ -192,12 +192,23 @@ def _sent(plan: CampaignPlan) -> Section:
     return Section("What exactly is sent", tuple(paragraphs))
 
 
+_CHECKED = {
+    True: (
+        "Your phone also proves, without showing them, that its numbers are no larger than one "
+        "phone's may be; what does not prove this is left out."
+    ),
+    False: "Nobody can check that a phone's numbers are no larger than one phone's may be.",
+}
+"""Whether inputs are checked, by whether they are proved."""
+
+
 def _protected(plan: CampaignPlan) -> str:
     if plan.campaign.sum.summation.by_operators:
         return (
             "Your phone cuts each number into two parts, which say nothing by themselves, and "
             "gives each of two organizations one of them. Each adds up the parts of all phones and "
-            "adds random numbers of its own. Only then are the two totals put together."
+            "adds random numbers of its own. Only then are the two totals put together. "
+            + _CHECKED[plan.campaign.sum.summation.proved]
         )
     return (
         "To each number your phone adds random numbers of its own, and masks it with secrets that "

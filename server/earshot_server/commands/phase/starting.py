@@ -332,8 +332,6 @@ def _check_sitting(kind: str, options: Options, *hours: float) -> None:
     others = {
         "--gather-hours, --step-hours": any(each != _DAY_HOURS for each in hours),
         "--sums": options.sums not in (usual.sums, sittings.SUMS),
-        f"--summation {options.summation}": options.summation
-        not in (usual.summation, SummationName.TWO_OPERATORS),
         kind: kind != SECURE_SUM,
     }
     for name, wrong in others.items():
