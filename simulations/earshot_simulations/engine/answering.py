@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.labels import LabelHierarchy
-from earshot_client.phone import Phone
+from earshot_client.phone import ANSWERED, Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_task
@@ -192,6 +192,7 @@ class _Crowd:
         except EarshotError as error:
             return PhoneOutcome(number, b"", time.process_time() - started, str(error))
         sent = scenario.attack.sent(number, answer) if answer is not None else b""
+        store.delete(ANSWERED)  # as large as a proof, and nobody asks for it again
         states[number] = store.to_bytes()
         return PhoneOutcome(number, sent, time.process_time() - started)
 
