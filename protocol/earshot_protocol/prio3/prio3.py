@@ -327,7 +327,8 @@ class Prio3:
         )
         sound &= np.fromiter(fixed, dtype=np.bool_)
         parts = [part[-SEED_BYTES:] for part in found_parts]
-        expected = [_expected(role, report) for report in kept]
+        expected = [report.public_share[-2 * SEED_BYTES :] for report in kept]
+        expected = [_halves(pair)[1 - role] for pair in expected]
         joint = self._derivation.joint_randomness(
             self._derivation.joint_seed(*_in_order(role, part, other))
             for part, other in zip(parts, expected, strict=True)
@@ -347,25 +348,6 @@ class Prio3:
         shares[~sound] = 0
         vectors = self.shape.decoded(encoded, self.length, self.arithmetic)
         return Verifiers(shares, sound, _rows(expected, SEED_BYTES), vectors)
-
-    def shown(self, role: Party, reports: Sequence[Received], shares: Sequence[bytes]) -> Verifiers:
-        """Return an operator's part of reports whose verifier shares it has shown to the other.
-
-        Args:
-            role: The operator.
-            reports: Its parts of the reports, of which `verifiers` found all sound.
-            shares: Its verifier shares of them, from there.
-
-        Raises:
-            MissingExtraError: The package pycryptodomex is not installed.
-        """
-        encoded, _ = self._opened(role, reports)
-        return Verifiers(
-            _rows(shares, self.verifier_share_bytes),
-            np.ones(len(reports), dtype=np.bool_),
-            _rows([_expected(role, report) for report in reports], SEED_BYTES),
-            self.shape.decoded(encoded, self.length, self.arithmetic),
-        )
 
     def settle(self, ours: Verifiers, theirs: Sequence[bytes]) -> Settled:
         """Return which reports count, and the sum of this operator's shares of them.
@@ -538,11 +520,6 @@ def _halves(data: bytes) -> tuple[bytes, bytes]:
 
 def _in_order(role: Party, ours: bytes, theirs: bytes) -> tuple[bytes, bytes]:
     return (ours, theirs) if role is Party.LEADER else (theirs, ours)
-
-
-def _expected(role: Party, report: Received) -> bytes:
-    """Return the other operator's part of the joint randomness, as the public share has it."""
-    return _halves(report.public_share[-2 * SEED_BYTES :])[1 - role]
 
 
 def _rows(parts: Sequence[bytes], size: int) -> npt.NDArray[np.uint8]:

@@ -13,13 +13,12 @@ from earshot_protocol.overriding import override
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.derivation import Party
 from earshot_protocol.prio3.field import Arithmetic
-from earshot_protocol.prio3.prio3 import Received
+from earshot_protocol.prio3.prio3 import Received, Verifiers
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.masks import word_type
-from earshot_protocol.two_operators.lists import ListEntry
 from earshot_protocol.two_operators.messages import HelperTotal, Offer, PhoneReport, sealed_bytes
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
-from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.proofs import proof_of, some
 
 Totals = npt.NDArray[np.int64]
 
@@ -37,18 +36,13 @@ class Half(Protocol):
             MalformedMessageError: The size is wrong.
         """
 
-    def add(
-        self,
-        reports: Sequence[PhoneReport],
-        entries: Sequence[ListEntry],
-        others: Sequence[bytes],
-    ) -> bool:
-        """Add the shares of reports that count.
+    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
+        """Add the shares of some of the reports that were listed last.
 
         Args:
-            reports: The reports.
-            entries: Their entries in the list that was sent.
-            others: The helper's verifier shares of them, where inputs are proved.
+            reports: The reports of the last call of `listed`.
+            counted: Indices of those that count.
+            others: The helper's verifier shares of these, where inputs are proved.
 
         Returns:
             Whether both operators accept all of them.
@@ -80,13 +74,8 @@ class PlainHalf(Half):
         encoding.check_packed(answer.total, self._parameters)
 
     @override
-    def add(
-        self,
-        reports: Sequence[PhoneReport],
-        entries: Sequence[ListEntry],
-        others: Sequence[bytes],
-    ) -> bool:
-        encoding.add_packed(self._sum, [each.share for each in reports], self._parameters)
+    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
+        encoding.add_packed(self._sum, [reports[i].share for i in counted], self._parameters)
         return True
 
     @override
@@ -110,12 +99,14 @@ class ProvedHalf(Half):
     ) -> None:
         self._proof = proof_of(offer, arithmetic())
         self._verify_key = verify_key
+        self._verifiers: Verifiers | None = None
         self._sum = np.zeros((self._proof.length, 2), dtype=np.uint64)
         self.verifier_bytes = self._proof.verifier_share_bytes
 
     @override
     def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
-        found = self._proof.verifiers(Party.LEADER, self._verify_key, _received(reports))
+        received = [Received(each.report_id, each.public, each.share) for each in reports]
+        found = self._verifiers = self._proof.verifiers(Party.LEADER, self._verify_key, received)
         return [
             each.report_id + each.sealed + each.public + found.shares[i].tobytes()
             if found.sound[i]
@@ -128,16 +119,12 @@ class ProvedHalf(Half):
         field.decode(answer.total, self._proof.length)
 
     @override
-    def add(
-        self,
-        reports: Sequence[PhoneReport],
-        entries: Sequence[ListEntry],
-        others: Sequence[bytes],
-    ) -> bool:
-        ours = self._proof.shown(
-            Party.LEADER, _received(reports), [entry.verifier for entry in entries]
-        )
-        settled = self._proof.settle(ours, others)
+    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
+        if self._verifiers is None or len(others) != len(counted) * self.verifier_bytes:
+            raise MalformedMessageError("a total without a verifier share of each report in it")
+        size = self.verifier_bytes
+        theirs = [others[at : at + size] for at in range(0, len(others), size)]
+        settled = self._proof.settle(some(self._verifiers, counted), theirs)
         self._sum = self._proof.arithmetic.add(self._sum, settled.total)
         return bool(settled.accepted.all())
 
@@ -145,10 +132,6 @@ class ProvedHalf(Half):
     def total(self, answer: HelperTotal, noise: Totals) -> Totals:
         ours = self._proof.arithmetic.add(self._sum, field.from_signed(noise))
         return self._proof.unshard(field.encode(ours), answer.total)
-
-
-def _received(reports: Sequence[PhoneReport]) -> list[Received]:
-    return [Received(each.report_id, each.public, each.share) for each in reports]
 
 
 def half_of(

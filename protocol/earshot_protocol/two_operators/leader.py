@@ -19,7 +19,6 @@ import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -28,7 +27,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.errors import (
     MalformedMessageError,
-    RemoteError,
     RepeatedMessageError,
     TooManyDropoutsError,
     UnexpectedMessageError,
@@ -39,7 +37,7 @@ from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import HELPER, Saved
 from earshot_protocol.secure_sum.messages import SumTask
-from earshot_protocol.two_operators import lists, messages
+from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.acceptance import refusals_of_offer
 from earshot_protocol.two_operators.halves import (
     PlainHalf,
@@ -88,13 +86,6 @@ class _State(msgspec.Struct):
     total: bytes = b""
 
 
-class _Place(NamedTuple):
-    """Place of a report that counts, among the listed ones and in the helper's verifier shares."""
-
-    listed: int
-    shown: int
-
-
 class Leader:
     """An `Aggregator` of one sum, for the operator that phones report to.
 
@@ -107,14 +98,12 @@ class Leader:
         self._keys = keys
         self._state = state
         self._entries, self._ids = bytearray(), set[bytes]()
-        self._list = b""
         self._waiting: list[PhoneReport] = []
-        # In the last round: the helper's total, and what is left of the list.
+        # In the last round: the helper's total, and the values that it is checked against.
         self._answer: HelperTotal | None = None
-        self._fault: RemoteError | None = None
         self._refused = frozenset[bytes]()
-        self._left: dict[bytes, _Place] = {}
-        self._places: list[_Place] = []
+        self._digest = hashlib.sha256()
+        self._counted = self._shown = 0
         self._agreed = True
 
     @functools.cached_property
@@ -155,7 +144,7 @@ class Leader:
         """Yield the helper's task, and hand over the list in it."""
         if self._state.round in (OFFER, TOTAL):
             task = self.task_for(HELPER)
-            self._list = b""
+            self._entries = bytearray()
             if task is not None:
                 yield HELPER, task
 
@@ -188,14 +177,14 @@ class Leader:
         return msgspec.structs.replace(request, signature=signed)
 
     def _signed_list(self) -> AddUp:
-        offer = self._offer.digest()
-        if not self._list:
-            raise _handed_over()
-        body = messages.list_body(offer, self._list)
+        entries, offer = bytes(self._entries), self._offer.digest()
+        if not entries:
+            raise WrongStateError("the list of this sum was handed over with its task")
+        body = messages.list_body(offer, entries)
         return AddUp(
             sum_id=self._state.sum_id,
             offer=offer,
-            reports=self._list,
+            reports=entries,
             signature=messages.sign(self._keys.leader, messages.LEADERS_LIST, body),
         )
 
@@ -206,17 +195,6 @@ class Leader:
         return self._state.offer.offer
 
     # ----------------------------------------------------------------------------- answers
-
-    def recall(self, task: SumTask) -> None:
-        """Take back the helper's task of the present round, which `tasks` handed over.
-
-        Raises:
-            WrongStateError: Its list is not that of this sum.
-        """
-        if isinstance(task, AddUp):
-            if hashlib.sha256(task.reports).digest() != self._state.reports:
-                raise WrongStateError("the list is not that of this sum")
-            self._list = task.reports
 
     def accept(self, phone: int, answer: Answer) -> None:
         """Take the answer of a phone or of the helper.
@@ -248,67 +226,40 @@ class Leader:
             raise UnexpectedMessageError(f"phone {phone}: a report of another phone or sum")
         if answer.report_id in self._ids:
             raise RepeatedMessageError(f"phone {phone}: its report has the identifier of another")
-        if self._state.round == TOTAL:
-            self._take_again(phone, answer)
-            return
         check_report(phone, answer, self._offer)
         self._ids.add(answer.report_id)
         self._waiting.append(answer)
         if len(self._waiting) == _TOGETHER:
-            self._list_waiting()
-
-    def _list_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        entries = [entry for entry in self._half.listed(waiting) if entry] if waiting else []
-        self._state.listed += len(entries)
-        self._entries += b"".join(entries)
-
-    def _take_again(self, phone: int, answer: PhoneReport) -> None:
-        """Take a report once more, to add its share."""
-        if self._answer is None:
-            return  # the sum ends without a total
+            self._work_in()
         if answer.report_id in self._refused:
             raise MalformedMessageError(f"phone {phone}: the helper cannot count its report")
-        place = self._left.pop(answer.report_id, None)
-        if place is None:
-            raise MalformedMessageError(f"phone {phone}: its report was not listed")
-        self._ids.add(answer.report_id)
-        self._waiting.append(answer)
-        self._places.append(place)
-        if len(self._waiting) == _TOGETHER:
-            self._add_waiting(self._answer)
 
-    def _add_waiting(self, answer: HelperTotal) -> None:
-        (waiting, self._waiting), (places, self._places) = (self._waiting, []), (self._places, [])
+    def _work_in(self) -> None:
+        """List the waiting reports, or add the shares of those that count."""
+        waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        size, parameters = self._half.verifier_bytes, self.parameters
-        entries = [lists.entry(self._list, parameters, place.listed) for place in places]
-        others = [answer.verifiers[place.shown * size :][:size] for place in places]
-        self._agreed &= self._half.add(waiting, entries, others)
+        entries = self._half.listed(waiting)
+        listed = [i for i, entry in enumerate(entries) if entry]
+        if self._state.round == REPORT:
+            self._state.listed += len(listed)
+            self._entries += b"".join(entries)
+            return
+        for entry in entries:
+            self._digest.update(entry)
+        counted = [i for i in listed if waiting[i].report_id not in self._refused]
+        self._counted += len(counted)
+        if self._answer is not None:
+            first, size = self._shown, len(counted) * self._half.verifier_bytes
+            self._shown += size
+            others = self._answer.verifiers[first : first + size]
+            self._agreed &= self._half.add(waiting, counted, others)
 
     def _take_total(self, answer: HelperTotal) -> None:
-        try:
-            self._check_total(answer)
-        except RemoteError as error:
-            self._fault = error
-            raise
-
-    def _check_total(self, answer: HelperTotal) -> None:
         asked = (self._state.sum_id, self._offer.digest(), self._state.reports)
         refused = check_total_given(asked, answer, self._offer.helper)
         self._half.check(answer)
-        if not self._list:
-            raise _handed_over()
-        left: dict[bytes, _Place] = {}
-        for listed, entry in enumerate(lists.entries(self._list, self.parameters)):
-            if entry.report_id not in refused:
-                left[entry.report_id] = _Place(listed, len(left))
-        if len(left) + len(refused) != self._state.listed:
-            raise UnexpectedMessageError("a total that refuses a report that was not listed")
-        if len(answer.verifiers) != len(left) * self._half.verifier_bytes:
-            raise MalformedMessageError("a total without a verifier share of each report in it")
-        self._answer, self._refused, self._left = answer, refused, left
+        self._answer, self._refused = answer, refused
 
     def advance(self) -> None:
         """Close the present round and begin the next.
@@ -322,11 +273,10 @@ class Leader:
                 raise TooManyDropoutsError("the helper has not offered this sum in time")
             state.round = REPORT
         elif state.round == REPORT:
-            self._list_waiting()
+            self._work_in()
             self._ids = set()
             self._check_count(state.listed)
-            self._list, self._entries = bytes(self._entries), bytearray()
-            state.reports = hashlib.sha256(self._list).digest()
+            state.reports = hashlib.sha256(self._entries).digest()
             state.round = TOTAL
         elif state.round == TOTAL:
             self._finish()
@@ -336,18 +286,20 @@ class Leader:
         """Add up both halves and this operator's noise.
 
         Raises:
-            RemoteError: The helper's total does not fit, or is missing; the reports are not those
-                that were listed; or too few of them count.
+            TooManyDropoutsError: There is no total from the helper, or too few reports opened.
+            UnexpectedMessageError: The reports are not those that were listed.
         """
         if self._answer is None:
-            missing = TooManyDropoutsError("the helper has not given its total in time")
-            raise self._fault or missing
-        self._add_waiting(self._answer)
-        if self._left:
-            raise UnexpectedMessageError("the reports are not those that were listed")
+            raise TooManyDropoutsError("the helper has not given its total in time")
+        self._work_in()
+        left_out = self._state.listed - self._counted
+        if self._digest.digest() != self._state.reports or left_out != len(self._refused):
+            raise UnexpectedMessageError(
+                "the reports are not those that were listed, or others were refused"
+            )
         if not self._agreed:
             raise UnexpectedMessageError("the operators do not agree on which ballots are valid")
-        self._check_count(self._state.listed - len(self._refused), " with reports that count")
+        self._check_count(self._counted, " with reports that count")
         noise = np.frombuffer(self._state.noise, dtype="<i8").astype(np.int64)
         total = self._half.total(self._answer, noise)
         self._state.total, self._state.noise = total.astype("<i8").tobytes(), b""
@@ -457,10 +409,6 @@ class LeaderKeys:
         ):
             raise MalformedMessageError(f"an offer that phones would refuse: {refused}")
         return signed
-
-
-def _handed_over() -> WrongStateError:
-    return WrongStateError("the list of this sum was handed over with its task")
 
 
 def commitment(noise: bytes, salt: bytes) -> bytes:

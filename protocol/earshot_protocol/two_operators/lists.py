@@ -6,7 +6,6 @@ the leader's verifier share follow (draft-irtf-cfrg-vdaf-20).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -48,7 +47,7 @@ def count(reports: bytes, parameters: TwoOperatorParameters) -> int:
     Raises:
         MalformedMessageError: The list ends within an entry.
     """
-    found, rest = divmod(len(reports), _ends(parameters)[-1])
+    found, rest = divmod(len(reports), sum(entry_sizes(parameters)))
     if rest:
         raise MalformedMessageError(f"a list of reports ends with {rest} bytes of one")
     return found
@@ -56,18 +55,6 @@ def count(reports: bytes, parameters: TwoOperatorParameters) -> int:
 
 def entries(reports: bytes, parameters: TwoOperatorParameters) -> Iterator[ListEntry]:
     """Yield the entries of a list, which has only whole ones."""
-    for number in range(count(reports, parameters)):
-        yield entry(reports, parameters, number)
-
-
-def entry(reports: bytes, parameters: TwoOperatorParameters, number: int) -> ListEntry:
-    """Return the entry of a list with this number, from 0."""
-    ends = _ends(parameters)
-    at = number * ends[-1]
-    return ListEntry(*(reports[at + first : at + last] for first, last in pairwise(ends)))
-
-
-@functools.lru_cache(maxsize=4)
-def _ends(parameters: TwoOperatorParameters) -> tuple[int, ...]:
-    """Return where the parts of an entry begin, and where it ends."""
-    return (0, *accumulate(entry_sizes(parameters)))
+    ends = (0, *accumulate(entry_sizes(parameters)))
+    for at in range(0, len(reports), ends[-1]):
+        yield ListEntry(*(reports[at + first : at + last] for first, last in pairwise(ends)))

@@ -42,9 +42,8 @@ from earshot_protocol.phases.plan import (
 )
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import HELPER, Aggregator, Asks, Summation
-from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.summations import SUMMATIONS, TWO_OPERATORS, summation_of
-from earshot_protocol.two_operators.leader import Leader, LeaderKeys
+from earshot_protocol.two_operators.leader import LeaderKeys
 from earshot_protocol.voting.totals import check_total
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
@@ -259,16 +258,13 @@ class Coordinator:
         self._store.close(self._phase, step.number)
         present = self._take_over()
         # A failure of the store here does not fail the phase: the next try reads again.
-        closed = present.state.parameters.plan().step(present.state.step)
         received: Mapping[int, Answer] = {}
         inputs = 0
         if present.sum is None:
             received = dict(self._answers())
         else:
-            asked_helper = closed is not None and closed.asks is Asks.HELPER
-            if isinstance(present.sum, Leader) and asked_helper:
-                present.sum.recall(self._helpers_task())
             inputs = _added_up(present.sum, self._answers())
+        closed = present.state.parameters.plan().step(present.state.step)
         try:
             present.sum = self._close(present, received, inputs)
         except EarshotError as error:
@@ -304,13 +300,6 @@ class Coordinator:
                 yield phone, decode(answer)
             except MalformedMessageError as error:
                 _log.warning("an answer of phone %d is left out: %s", phone, error)
-
-    def _helpers_task(self) -> SumTask:
-        """Return the helper's task of the present step, whether or not it is answered."""
-        task = task_in(self._store.assignment(self._phase, HELPER), HELPER)
-        if task is None:
-            raise WrongStateError("the store has no task of the helper in its step")
-        return sum_task(task)
 
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int

@@ -84,10 +84,8 @@ class Played:
         self.leader.advance()
         self.operators.now += WINDOW + 1
         again = self.operators.keys.restore(self.leader.save())
-        sent = listed(self.leader)
-        answer = total_of(self.operators.helper.answer(sent))
+        answer = total_of(self.operators.helper.answer(listed(self.leader)))
         self.leader = again
-        self.leader.recall(sent)
         self.leader.accept(HELPER, answer)
         self.by_helper = self.accept_all() - before
         assert len(answer.refused) == 16 * len(self.by_helper)

@@ -156,14 +156,7 @@ def test_a_leader_that_is_restored_between_any_two_rounds_goes_on() -> None:
     leader = operators.keys.restore(leader.save())
     with pytest.raises(WrongStateError, match="handed over"):
         leader.task_for(HELPER)
-    answer = operators.helper.answer(handed_over)
-    with pytest.raises(WrongStateError, match="handed over"):
-        leader.accept(HELPER, answer)
-    assert isinstance(handed_over, messages.AddUp)
-    with pytest.raises(WrongStateError, match="not that of this sum"):
-        leader.recall(msgspec.structs.replace(handed_over, reports=handed_over.reports[96:]))
-    leader.recall(handed_over)
-    total = closed(leader, answer, reports.items())
+    total = closed(leader, operators.helper.answer(handed_over), reports.items())
     np.testing.assert_array_equal(total, sum(inputs.values()))
     np.testing.assert_array_equal(operators.keys.restore(leader.save()).result(), total)
 
@@ -523,11 +516,8 @@ def test_a_helper_that_refuses_whom_nobody_listed_spoils_the_sum_by_name() -> No
     operators, leader, reports = after_the_window()
     total = total_of(operators.helper.answer(listed(leader)))
     bent = signed_anew(operators, total, refused=bytes(16))
-    said = "refuses a report that was not listed"
-    with pytest.raises(UnexpectedMessageError, match=said):
+    with pytest.raises(UnexpectedMessageError, match="others were refused"):
         closed(leader, bent, reports.items())  # type: ignore[arg-type]
-    with pytest.raises(UnexpectedMessageError, match=said):
-        leader.advance()
 
 
 def test_a_helper_that_refuses_nearly_all_gets_no_result() -> None:
