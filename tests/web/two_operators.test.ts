@@ -274,9 +274,9 @@ test("a report is that of the vectors, bit for bit, and its seed is erased", asy
   assert.ok(seen >= 3);
 });
 
-test("a proved report is that of the vectors, bit for bit, and of nothing but a ballot", async () => {
+test("a proved report is that of the vectors, bit for bit, and of nothing but a valid input", async () => {
   const kinds = new Set<boolean>();
-  for (const phone of all.proved_sum.phones) {
+  for (const phone of [...all.proved_sum.phones, ...all.proved_vectors.phones]) {
     const given = opening(phone.task);
     const wanted = unpack(of(phone.report), 2 ** 20) as Map<string, Bytes>;
     const drawn = {
