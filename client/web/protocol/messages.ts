@@ -28,7 +28,7 @@ import { choices, encoderName, labelName, LARGEST_LABELS, releases } from "./pha
 import { geometryName } from "./phases/places.ts";
 import { type Parameters, parameters } from "./phases/plan.ts";
 import { statistics, statisticsParameters } from "./phases/statistics.ts";
-import { refusal } from "./rules.ts";
+import { refusal, refusalOfBell } from "./rules.ts";
 import { type SendReport, sendReport } from "./secure_sum/offer.ts";
 import { phoneReport } from "./secure_sum/report.ts";
 import { type Bytes, joined, unpack, type Wire } from "./wire.ts";
@@ -165,9 +165,11 @@ export function refusalOf(given: Task): RefusedError | null {
     case "share-keys":
     case "mask-input":
     case "unmask":
-      return bells();
+      return refusalOfBell();
     default:
-      return "advertise" in given && given.advertise.type === "advertise-keys" ? bells() : null;
+      return "advertise" in given && given.advertise.type === "advertise-keys"
+        ? refusalOfBell()
+        : null;
   }
 }
 
@@ -177,7 +179,7 @@ export function refusalOf(given: Task): RefusedError | null {
  * Throws `RefusedError` for another summation.
  */
 export function openingOf(given: PartTask): SendReport {
-  if (given.advertise.type !== "send-report") throw bells();
+  if (given.advertise.type !== "send-report") throw refusalOfBell();
   return given.advertise;
 }
 
@@ -189,10 +191,6 @@ export function openingOf(given: PartTask): SendReport {
 export function told(given: PartTask, agreed: Parameters): Bytes {
   const alike = { ...openingOf(given), type: "send-report", index: 0, offer: null } as const;
   return joined(canonical(parameters, agreed), canonical(task, { ...given, advertise: alike }));
-}
-
-function bells(): RefusedError {
-  return refusal("protocol", "this phone takes no part in Bell et al.'s sum");
 }
 
 function keyId(): Field<string> {
