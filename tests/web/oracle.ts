@@ -27,17 +27,23 @@ import {
   planOf,
   sumOf,
 } from "../../client/web/protocol/phases/plan.ts";
-import type { Proof } from "../../client/web/protocol/prio3/shapes.ts";
+import { type Proof, shapeOf } from "../../client/web/protocol/prio3/shapes.ts";
 import { composedCost, epsilonAt } from "../../client/web/protocol/privacy/accounting.ts";
 import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
 import { Ledger } from "../../client/web/protocol/privacy/ledger.ts";
 import { encodeInput, packWords, subtract } from "../../client/web/protocol/secure_sum/encoding.ts";
 import { offerDigest, refusalsOfOffer } from "../../client/web/protocol/secure_sum/offer.ts";
-import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
+import {
+  checkSum,
+  lengthOf,
+  sumParameters,
+  widthOf,
+} from "../../client/web/protocol/secure_sum/parameters.ts";
 import { provedInput } from "../../client/web/protocol/secure_sum/proofs.ts";
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
 import { type Bytes, hex, pack, Real, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
+import { quantized } from "../../client/web/voting/vectors.ts";
 import { answering } from "./line.ts";
 import { played } from "./phones.ts";
 import { of } from "./vectors.ts";
@@ -115,6 +121,14 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     const made = provedInput(proof, input.length, of(digest), input, of(id), of(own));
     return [made.public, made.share, made.seed].map(hex);
   },
+  /** Return the elements that an encoded input of a sum has; its parameters are checked. */
+  encoded(digits: string) {
+    const sum = sumParameters.read(unpack(of(digits), LIMIT));
+    checkSum(sum);
+    const shape = shapeOf(sum.proof!, lengthOf(sum));
+    return shape.squares + shape.bits;
+  },
+  quantized: (vector: number[]) => [...quantized(Float64Array.from(vector))],
   expenses: (agreed: string, weight: number) => expensesOf(phase(agreed), weight),
   sum(agreed: string, name: string) {
     const known = phase(agreed);
