@@ -27,7 +27,9 @@ import {
   planOf,
   sumOf,
 } from "../../client/web/protocol/phases/plan.ts";
-import { type Proof, shapeOf } from "../../client/web/protocol/prio3/shapes.ts";
+import { Circuit } from "../../client/web/protocol/prio3/circuit.ts";
+import { sharded } from "../../client/web/protocol/prio3/prio3.ts";
+import { type Proof, type Shape, shapeOf } from "../../client/web/protocol/prio3/shapes.ts";
 import { composedCost, epsilonAt } from "../../client/web/protocol/privacy/accounting.ts";
 import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
 import { Ledger } from "../../client/web/protocol/privacy/ledger.ts";
@@ -119,6 +121,24 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
   /** All parts of a proved input: public, the leader's and the helper's. */
   proved(proof: Proof, digest: string, input: number[], id: string, own: string) {
     const made = provedInput(proof, input.length, of(digest), input, of(id), of(own));
+    return [made.public, made.share, made.seed].map(hex);
+  },
+  /** The same of any vector: its entries as they are, in their lowest bits, the rest as of another. */
+  lied(
+    proof: Proof,
+    digest: string,
+    input: number[],
+    other: number[],
+    id: string,
+    own: string,
+  ) {
+    const shape = shapeOf(proof, input.length);
+    const above = Array<number>(proof.proof === "counts" ? proof.width - 1 : 0).fill(0);
+    const entries = input.flatMap((value) => [value, ...above]).map(BigInt);
+    const careless: Shape = Object.assign(Object.create(shape), {
+      fixed: () => [...entries, ...shape.fixed(other).slice(entries.length)],
+    });
+    const made = sharded(new Circuit(careless), of(digest), input, of(id), of(own));
     return [made.public, made.share, made.seed].map(hex);
   },
   /** Return the elements that an encoded input of a sum has; its parameters are checked. */

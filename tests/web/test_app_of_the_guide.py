@@ -51,7 +51,7 @@ STATISTICS = StatisticsParameters(
     corrupted=0.05,
     # The app is waited for, however slow the machine is: without it, the phase never ends.
     step_seconds=3600.0,
-    summation=SummationName.TWO_OPERATORS_UNPROVED,
+    summation=SummationName.TWO_OPERATORS,
 )
 
 expect.set_options(timeout=60_000)
