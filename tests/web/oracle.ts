@@ -48,6 +48,7 @@ import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
 import { quantized } from "../../client/web/voting/vectors.ts";
 import { answering } from "./line.ts";
 import { played } from "./phones.ts";
+import { seconds } from "./proof_time.ts";
 import { of } from "./vectors.ts";
 
 const LIMIT = 64 * 2 ** 20;
@@ -79,6 +80,7 @@ function counted(looks: readonly [number, number, boolean][]): number[] {
 const CALLS: Record<string, (...given: any[]) => unknown> = {
   played,
   counted,
+  seconds,
   /** Write again what was read, in its own order and in that of names. */
   repacked(digits: string) {
     const value: Wire = unpack(of(digits), LIMIT);
