@@ -31,6 +31,7 @@ import { statistics, statisticsParameters } from "./phases/statistics.ts";
 import { refusal, refusalOfBell } from "./rules.ts";
 import { type SendReport, sendReport } from "./secure_sum/offer.ts";
 import { phoneReport } from "./secure_sum/report.ts";
+import { KEY_ID, NO_KEY_ID } from "./signatures.ts";
 import { type Bytes, joined, unpack, type Wire } from "./wire.ts";
 
 const LARGEST_TASK_BYTES = 64 * 2 ** 20;
@@ -194,13 +195,11 @@ export function told(given: PartTask, agreed: Parameters): Bytes {
 }
 
 function keyId(): Field<string> {
-  const text = line(64, 1);
+  const text = line(64);
   return {
     read(value) {
       const read = text.read(value);
-      if (!/^[A-Za-z0-9_-]+$/.test(read)) {
-        throw new MalformedMessageError("a name of A-Z a-z 0-9 _ - is needed");
-      }
+      if (!KEY_ID.test(read)) throw new MalformedMessageError(NO_KEY_ID);
       return read;
     },
     write: text.write,

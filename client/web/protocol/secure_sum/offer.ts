@@ -104,7 +104,7 @@ export async function refusalsOfOffer(
   demand(
     protectsAs(noise, expected.noise),
     "weak_noise",
-    "operators would add less noise than the phase promises, or noise of another law",
+    "less noise than the phase promises, or of another law",
   );
   demand(
     least >= expected.least,
