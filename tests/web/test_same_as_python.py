@@ -605,6 +605,23 @@ def test_numbers_of_a_shape_are_refused_as_in_python(
     assert_described_alike(web, *given)
 
 
+@pytest.mark.parametrize(
+    ("proof", "fits"),
+    [
+        (Counts(32, 2**33 - 2, 2), True),
+        (Counts(32, 2**33 - 1, 2), False),
+        (Counts(33, 1, 2), False),
+        (Counts(1, 1, 3), False),
+        (Counts(1, 1, 8), False),
+        (Counts(1, 0, 4), False),
+    ],
+)
+def test_the_largest_numbers_of_a_shape_are_python_s(
+    web: WebPhone, proof: Counts, fits: bool
+) -> None:
+    assert assert_described_alike(web, proof, (2, 2)) == fits
+
+
 @pytest.mark.parametrize("proof", [Norm(), Counts(1, 2**20, 2**20), Counts(4, 15, 1)])
 def test_no_more_entries_are_proved_than_in_python(web: WebPhone, proof: Counts | Norm) -> None:
     assert assert_described_alike(web, proof, (LARGEST_LENGTH // 16, 16))

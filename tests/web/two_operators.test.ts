@@ -241,6 +241,23 @@ test("an offer is refused by the first rule that is broken", async () => {
   ]);
 });
 
+test("whatever is to be proved, a phone without what proves refuses by that name", async () => {
+  const [phone] = all.sum.phones;
+  const given = opening(phone.task);
+  const { parameters: stated, opens } = given.offer!.offer;
+  for (const proof of [
+    null,
+    { proof: "norm" },
+    { proof: "counts", width: 1, total: 1, block: 2 },
+  ] as const) {
+    const load = () => Promise.reject(new TypeError("Failed to fetch"));
+    const expected = { ...stated, proof };
+    const told = of(all.sum.told);
+    const [first] = await refusalsOfOffer(given, expected, told, operators, opens, load);
+    assert.equal(first?.rule, proof === null ? undefined : "proofs");
+  }
+});
+
 test("each of the two signatures is needed", async () => {
   const [phone] = all.sum.phones;
   const given = opening(phone.task);
