@@ -145,6 +145,9 @@ _PHASES = (
     examples.OPERATED_DISCOVERY,
     examples.OPERATED_LABELLING,
     examples.PROVED_LEARNING,
+    examples.PROVED_STATISTICS,
+    examples.PROVED_DISCOVERY,
+    examples.PROVED_LABELLING,
 )
 _WIDTHS = (
     (5, (1,), 1, WholeLaplace(1)),
