@@ -36,7 +36,7 @@ from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER
-from earshot_protocol.two_operators import acceptance, lists, messages, shares
+from earshot_protocol.two_operators import acceptance, messages, shares
 from earshot_protocol.two_operators.acceptance import LARGEST_SKEW, refusals_of_offer
 from earshot_protocol.two_operators.leader import Leader, LeaderKeys
 from earshot_protocol.two_operators.messages import (
@@ -52,6 +52,7 @@ from earshot_protocol.two_operators.messages import (
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
 from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import canonical, encode
 from earshot_server.helper import helper as helper_module
 from earshot_server.helper.book import MemoryBook
@@ -353,7 +354,7 @@ def _proved_sum() -> Vector:
     shown = {
         "verify_key": made.verify_key.hex(),
         "chunk_length": proof.circuit.chunk_length,
-        "entry_sizes": lists.entry_sizes(_PROVED),
+        "entry_sizes": sizes(_PROVED).entry,
     }
     return shown | _ended(leader, made, helper, _PROVED, phones)
 

@@ -30,7 +30,7 @@ from earshot_protocol.prio3.prio3 import Prio3, Received
 from earshot_protocol.prio3.shapes import Counts, Norm, ballot
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.two_operators import acceptance, lists, messages, shares
+from earshot_protocol.two_operators import acceptance, messages, shares
 from earshot_protocol.two_operators.acceptance import refusals_of_offer
 from earshot_protocol.two_operators.messages import (
     AddUp,
@@ -362,16 +362,16 @@ def numbers(data: bytes) -> list[int]:
 
 
 def test_sizes_of_proofs_from_the_document_alone() -> None:
-    sizes = textbook.sizes(TERMS)
+    known = textbook.sizes(TERMS)
     assert PROVED["chunk_length"] == PROOF.circuit.chunk_length
     assert PROVED["entry_sizes"] == [
         16,
-        *(sizes[name] for name in ("sealed", "public", "verifier")),
+        *(known[name] for name in ("sealed", "public", "verifier")),
     ]
     for phone in PROVED["phones"]:
         given = report_of(phone)
         assert {name: len(given[name]) for name in ("share", "public", "sealed")}.items() <= (
-            sizes.items()
+            known.items()
         )
     ballots = ((1, 1), (2, 2), (6, 2), (30, 3), (640, 1), (1000, 20), (4096, 4096))
     inputs: list[tuple[int, Counts | Norm]] = [(each, ballot(each, ones)) for each, ones in ballots]
@@ -380,7 +380,7 @@ def test_sizes_of_proofs_from_the_document_alone() -> None:
         terms = {"shape": [entries], "proof": msgspec.to_builtins(shape)}
         agreed = TwoOperatorParameters(5, (entries,), 1, WholeLaplace(1), 2, 1.0, shape)
         stated = textbook.sizes(terms)
-        assert lists.entry_sizes(agreed) == (16, 112, stated["public"], stated["verifier"])
+        assert sizes(agreed).entry == (16, 112, stated["public"], stated["verifier"])
         proof = Prio3(shape, entries)
         assert proof.circuit.chunk_length == textbook.chunk_length(terms)
         assert proof.leader_share_bytes == stated["share"]
