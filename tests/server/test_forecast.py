@@ -115,7 +115,7 @@ def test_phones_spend_and_send_what_was_foretold() -> None:
             assert booked[unit] == spent[unit]
     # Two environments were found where three may be kept: those sums were a little shorter.
     for number in phones:
-        assert 0.98 * foreseen.bytes_up < sent[number] <= foreseen.bytes_up
+        assert 0.98 * foreseen.bytes.sent < sent[number] <= foreseen.bytes.sent
 
 
 def test_each_sum_has_the_neighbours_and_the_threshold_that_phones_will_be_told() -> None:
@@ -465,7 +465,7 @@ def test_a_discovery_sends_what_was_foretold() -> None:
     phones = {number: Phone(MemoryStore(), encoder, AGREES) for number in range(12)}
     sent, steps = played(coordinator, phones)
     assert steps == foreseen.steps == 12
-    assert set(sent.values()) == {foreseen.bytes_up}
+    assert set(sent.values()) == {foreseen.bytes.sent}
 
 
 # ------------------------------------------------------------------------------- what luck can do

@@ -41,6 +41,7 @@ from earshot_protocol.two_operators.messages import (
     SendReport,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import encode
 
 VECTORS = json.loads(

@@ -41,8 +41,12 @@ _LARGEST_PUBLIC = 128
 VERIFY_KEY_BYTES = 32
 SALT_BYTES = 32
 """Bytes that hide a leader's noise in its commitment."""
-LARGEST_LIST = 2**31
-"""Most bytes of a list."""
+LARGEST_LIST = 900 * 2**20
+"""Most bytes of a list.
+
+Both operators keep it, or an answer of its size, in one value of a database: PostgreSQL's hold less
+than 2^30 bytes, SQLite's 10^9.
+"""
 LARGEST_HELPER_TASK = LARGEST_LIST + 2**16
 LARGEST_HELPER_ANSWER = 2 * LARGEST_LIST
 """Bytes of the largest messages to and from a helper."""

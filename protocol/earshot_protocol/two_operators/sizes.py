@@ -20,7 +20,7 @@ from earshot_protocol.two_operators.messages import (
     PhoneReport,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
-from earshot_protocol.wire import encode
+from earshot_protocol.wire import encode, lengthened
 
 _ZEROS = {"sum_id": bytes(16), "offer": bytes(32), "signature": bytes(64)}
 
@@ -72,10 +72,10 @@ def report_bytes(parameters: TwoOperatorParameters) -> int:
         sender=parameters.phones - 1,
         report_id=bytes(ID_BYTES),
         sealed=bytes(each.sealed),
-        share=bytes(each.share),
+        share=b"",
         public=bytes(each.public),
     )
-    return len(encode(report))
+    return lengthened(len(encode(report)), each.share)
 
 
 def list_bytes(parameters: TwoOperatorParameters) -> int:
@@ -85,7 +85,7 @@ def list_bytes(parameters: TwoOperatorParameters) -> int:
 
 def asked_bytes(parameters: TwoOperatorParameters) -> int:
     """Return the size of the encoded request for a total if every phone reports."""
-    return _long(len(encode(AddUp(**_ZEROS, reports=b""))), list_bytes(parameters))
+    return lengthened(len(encode(AddUp(**_ZEROS, reports=b""))), list_bytes(parameters))
 
 
 def total_bytes(parameters: TwoOperatorParameters) -> int:
@@ -99,10 +99,5 @@ def total_bytes(parameters: TwoOperatorParameters) -> int:
     empty = HelperTotal(**_ZEROS, reports=bytes(32), refused=b"", total=b"")
     size = len(encode(empty))
     for part in (refused, each.total, parameters.phones * each.verifier):
-        size = _long(size, part)
+        size = lengthened(size, part)
     return size
-
-
-def _long(size: int, part: int) -> int:
-    """Return the size of a message in which an empty part becomes this long (MessagePack)."""
-    return size + part + (0 if part < 2**8 else 1 if part < 2**16 else 3)
