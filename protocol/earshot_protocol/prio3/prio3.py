@@ -327,8 +327,7 @@ class Prio3:
         )
         sound &= np.fromiter(fixed, dtype=np.bool_)
         parts = [part[-SEED_BYTES:] for part in found_parts]
-        expected = [report.public_share[-2 * SEED_BYTES :] for report in kept]
-        expected = [_halves(pair)[1 - role] for pair in expected]
+        expected = self._expected(role, kept)
         joint = self._derivation.joint_randomness(
             self._derivation.joint_seed(*_in_order(role, part, other))
             for part, other in zip(parts, expected, strict=True)
@@ -348,6 +347,26 @@ class Prio3:
         shares[~sound] = 0
         vectors = self.shape.decoded(encoded, self.length, self.arithmetic)
         return Verifiers(shares, sound, _rows(expected, SEED_BYTES), vectors)
+
+    def recalled(self, role: Party, reports: Sequence[Received], shares: bytes) -> Verifiers:
+        """Return an operator's part of reports that it has verified, by its verifier shares.
+
+        Args:
+            role: The operator.
+            reports: Its parts of sound reports, the same as for `verifiers`.
+            shares: Its verifier shares of them, one after another.
+
+        Raises:
+            InvalidInputError: There are not as many verifier shares as reports.
+        """
+        _check_ours("verifier shares", shares, len(reports) * self.verifier_share_bytes)
+        encoded, _ = self._opened(role, reports)
+        return Verifiers(
+            shares=_rows([shares], self.verifier_share_bytes),
+            sound=np.ones(len(reports), dtype=np.bool_),
+            expected=_rows(self._expected(role, reports), SEED_BYTES),
+            output_shares=self.shape.decoded(encoded, self.length, self.arithmetic),
+        )
 
     def settle(self, ours: Verifiers, theirs: Sequence[bytes]) -> Settled:
         """Return which reports count, and the sum of this operator's shares of them.
@@ -489,6 +508,11 @@ class Prio3:
             _halves(pairs[at : at + 2 * SEED_BYTES])[role]
             for at in range(0, len(pairs), 2 * SEED_BYTES)
         )
+
+    def _expected(self, role: Party, reports: Sequence[Received]) -> list[bytes]:
+        """Return the other operator's parts of the joint randomness, as public shares have them."""
+        pairs = (report.public_share[-2 * SEED_BYTES :] for report in reports)
+        return [_halves(pair)[1 - role] for pair in pairs]
 
     def _opened(self, role: Party, reports: Sequence[Received]) -> tuple[Elements, Elements]:
         """Return the shares of encoded vectors and proofs that input shares are or expand to."""

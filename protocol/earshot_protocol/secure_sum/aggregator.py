@@ -200,6 +200,9 @@ class Aggregator:
 
     # ---------------------------------------------------------------------------- answers
 
+    def recall(self, task: messages.SumTask) -> None:
+        """Do nothing: this sum has no helper."""
+
     def accept(self, phone: int, answer: Answer) -> None:
         """Take one phone's answer.
 

@@ -154,6 +154,9 @@ class Aggregator(Protocol):
             WrongStateError: `tasks` has handed the task over.
         """
 
+    def recall(self, task: SumTask) -> None:
+        """Take back the helper's task, which `tasks` handed over, before the helper's answer."""
+
     def accept(self, phone: int, answer: Answer) -> None:
         """Take one party's answer; keep only the parts that are needed later.
 

@@ -13,12 +13,12 @@ from earshot_protocol.overriding import override
 from earshot_protocol.prio3 import field
 from earshot_protocol.prio3.derivation import Party
 from earshot_protocol.prio3.field import Arithmetic
-from earshot_protocol.prio3.prio3 import Received, Verifiers
+from earshot_protocol.prio3.prio3 import Received
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.masks import word_type
 from earshot_protocol.two_operators.messages import HelperTotal, Offer, PhoneReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
-from earshot_protocol.two_operators.proofs import proof_of, some
+from earshot_protocol.two_operators.proofs import proof_of
 from earshot_protocol.two_operators.sizes import sizes
 
 Totals = npt.NDArray[np.int64]
@@ -30,6 +30,13 @@ class Half(Protocol):
     def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
         """Return the entry of each report in the list; empty bytes for one that is not listed."""
 
+    def check_share(self, share: bytes) -> None:
+        """Refuse a leader's share of a wrong size.
+
+        Raises:
+            MalformedMessageError: The size is wrong.
+        """
+
     def check(self, answer: HelperTotal) -> None:
         """Refuse a helper's total of a wrong size.
 
@@ -37,13 +44,14 @@ class Half(Protocol):
             MalformedMessageError: The size is wrong.
         """
 
-    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
-        """Add the shares of some of the reports that were listed last.
+    def add(self, reports: Sequence[PhoneReport], ours: bytes, theirs: bytes) -> bool:
+        """Add the shares of reports that count.
 
         Args:
-            reports: The reports of the last call of `listed`.
-            counted: Indices of those that count.
-            others: The helper's verifier shares of these, where inputs are proved.
+            reports: The reports.
+            ours: The leader's verifier shares of them, as they were listed, where inputs are
+                proved.
+            theirs: The helper's.
 
         Returns:
             Whether both operators accept all of them.
@@ -71,12 +79,16 @@ class PlainHalf(Half):
         return [each.report_id + each.sealed for each in reports]
 
     @override
+    def check_share(self, share: bytes) -> None:
+        encoding.check_packed(share, self._parameters)
+
+    @override
     def check(self, answer: HelperTotal) -> None:
         encoding.check_packed(answer.total, self._parameters)
 
     @override
-    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
-        encoding.add_packed(self._sum, [reports[i].share for i in counted], self._parameters)
+    def add(self, reports: Sequence[PhoneReport], ours: bytes, theirs: bytes) -> bool:
+        encoding.add_packed(self._sum, [each.share for each in reports], self._parameters)
         return True
 
     @override
@@ -100,14 +112,13 @@ class ProvedHalf(Half):
     ) -> None:
         self._proof = proof_of(offer, arithmetic())
         self._verify_key = verify_key
-        self._verifiers: Verifiers | None = None
         self._sum = np.zeros((self._proof.length, 2), dtype=np.uint64)
         self.verifier_bytes = self._proof.verifier_share_bytes
 
     @override
     def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
         received = [Received(each.report_id, each.public, each.share) for each in reports]
-        found = self._verifiers = self._proof.verifiers(Party.LEADER, self._verify_key, received)
+        found = self._proof.verifiers(Party.LEADER, self._verify_key, received)
         return [
             each.report_id + each.sealed + each.public + found.shares[i].tobytes()
             if found.sound[i]
@@ -116,16 +127,24 @@ class ProvedHalf(Half):
         ]
 
     @override
+    def check_share(self, share: bytes) -> None:
+        if len(share) != self._proof.leader_share_bytes:
+            raise MalformedMessageError(f"a share of {len(share)} bytes")
+
+    @override
     def check(self, answer: HelperTotal) -> None:
         field.decode(answer.total, self._proof.length)
 
     @override
-    def add(self, reports: Sequence[PhoneReport], counted: Sequence[int], others: bytes) -> bool:
-        if self._verifiers is None or len(others) != len(counted) * self.verifier_bytes:
-            raise MalformedMessageError("a total without a verifier share of each report in it")
+    def add(self, reports: Sequence[PhoneReport], ours: bytes, theirs: bytes) -> bool:
         size = self.verifier_bytes
-        theirs = [others[at : at + size] for at in range(0, len(others), size)]
-        settled = self._proof.settle(some(self._verifiers, counted), theirs)
+        if len(theirs) != len(reports) * size:
+            raise MalformedMessageError("a total without a verifier share of each report in it")
+        received = [Received(each.report_id, each.public, each.share) for each in reports]
+        settled = self._proof.settle(
+            self._proof.recalled(Party.LEADER, received, ours),
+            [theirs[at : at + size] for at in range(0, len(theirs), size)],
+        )
         self._sum = self._proof.arithmetic.add(self._sum, settled.total)
         return bool(settled.accepted.all())
 

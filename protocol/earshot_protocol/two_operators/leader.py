@@ -37,7 +37,7 @@ from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import HELPER, Saved
 from earshot_protocol.secure_sum.messages import SumTask
-from earshot_protocol.two_operators import messages
+from earshot_protocol.two_operators import lists, messages
 from earshot_protocol.two_operators.acceptance import refusals_of_offer
 from earshot_protocol.two_operators.halves import (
     PlainHalf,
@@ -45,6 +45,7 @@ from earshot_protocol.two_operators.halves import (
     check_report,
     half_of,
 )
+from earshot_protocol.two_operators.lists import ListEntry
 from earshot_protocol.two_operators.messages import (
     ID_BYTES,
     SALT_BYTES,
@@ -99,11 +100,14 @@ class Leader:
         self._state = state
         self._entries, self._ids = bytearray(), set[bytes]()
         self._waiting: list[PhoneReport] = []
-        # In the last round: the helper's total, and the values that it is checked against.
+        # In the last round: the helper's total, and what is left of the list.
         self._answer: HelperTotal | None = None
         self._refused = frozenset[bytes]()
-        self._digest = hashlib.sha256()
-        self._counted = self._shown = 0
+        self._recalled = b""
+        self._listed: Iterator[ListEntry] = iter(())
+        self._following: ListEntry | None = None
+        self._ours = bytearray()
+        self._counted = self._left_out = self._shown = 0
         self._agreed = True
 
     @functools.cached_property
@@ -113,7 +117,7 @@ class Leader:
     def save(self, behind: bytes = b"") -> Saved:
         """Return the state as one MessagePack object, appended to the bytes of `behind`.
 
-        The list is left out: `tasks` has handed it over.
+        The list is left out: `tasks` has handed it over, and `recall` takes it back.
         """
         return behind + msgspec.msgpack.encode(self._state)
 
@@ -188,6 +192,11 @@ class Leader:
             signature=messages.sign(self._keys.leader, messages.LEADERS_LIST, body),
         )
 
+    def recall(self, task: SumTask) -> None:
+        """Take back the list that `tasks` has handed over."""
+        if isinstance(task, AddUp):
+            self._recalled = task.reports
+
     @property
     def _offer(self) -> Offer:
         if self._state.offer is None:
@@ -205,8 +214,10 @@ class Leader:
         current = self._state.round
         if current == OFFER and phone == HELPER and isinstance(answer, OfferMade):
             self._take_offer(answer)
-        elif current in (REPORT, TOTAL) and phone != HELPER and isinstance(answer, PhoneReport):
-            self._take_report(phone, answer)
+        elif current == REPORT and phone != HELPER and isinstance(answer, PhoneReport):
+            self._list(phone, answer)
+        elif current == TOTAL and phone != HELPER and isinstance(answer, PhoneReport):
+            self._count(phone, answer)
         elif current == TOTAL and phone == HELPER and isinstance(answer, HelperTotal):
             self._take_total(answer)
         else:
@@ -220,8 +231,7 @@ class Leader:
         self._state.offer = signed
         self._state.verify_key = answer.verify_key
 
-    def _take_report(self, phone: int, answer: PhoneReport) -> None:
-        """Take a report, first to list it and, once the list has its total, to add its share."""
+    def _list(self, phone: int, answer: PhoneReport) -> None:
         if answer.sender != phone or answer.sum_id != self._state.sum_id:
             raise UnexpectedMessageError(f"phone {phone}: a report of another phone or sum")
         if answer.report_id in self._ids:
@@ -230,36 +240,53 @@ class Leader:
         self._ids.add(answer.report_id)
         self._waiting.append(answer)
         if len(self._waiting) == _TOGETHER:
-            self._work_in()
-        if answer.report_id in self._refused:
-            raise MalformedMessageError(f"phone {phone}: the helper cannot count its report")
+            self._write_list()
 
-    def _work_in(self) -> None:
-        """List the waiting reports, or add the shares of those that count."""
+    def _write_list(self) -> None:
         waiting, self._waiting = self._waiting, []
-        if not waiting:
+        entries = self._half.listed(waiting) if waiting else []
+        self._state.listed += sum(map(bool, entries))
+        self._entries += b"".join(entries)
+
+    def _count(self, phone: int, answer: PhoneReport) -> None:
+        """Take a report once more, to add its share if the helper counts it."""
+        if self._answer is None:
             return
-        entries = self._half.listed(waiting)
-        listed = [i for i, entry in enumerate(entries) if entry]
-        if self._state.round == REPORT:
-            self._state.listed += len(listed)
-            self._entries += b"".join(entries)
+        entry = self._following
+        if entry is None or answer.report_id != entry.report_id:
+            raise UnexpectedMessageError(f"phone {phone}: its report is not in the list")
+        if (answer.sealed, answer.public) != (entry.sealed, entry.public):
+            raise UnexpectedMessageError(f"phone {phone}: its report was listed otherwise")
+        self._half.check_share(answer.share)
+        self._following = next(self._listed, None)
+        if answer.report_id in self._refused:
+            self._left_out += 1
+            raise MalformedMessageError(f"phone {phone}: the helper cannot count its report")
+        self._waiting.append(answer)
+        self._ours += entry.verifier
+        if len(self._waiting) == _TOGETHER:
+            self._add()
+
+    def _add(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        ours, self._ours = bytes(self._ours), bytearray()
+        if self._answer is None or not waiting:
             return
-        for entry in entries:
-            self._digest.update(entry)
-        counted = [i for i in listed if waiting[i].report_id not in self._refused]
-        self._counted += len(counted)
-        if self._answer is not None:
-            first, size = self._shown, len(counted) * self._half.verifier_bytes
-            self._shown += size
-            others = self._answer.verifiers[first : first + size]
-            self._agreed &= self._half.add(waiting, counted, others)
+        first, self._shown = self._shown, self._shown + len(ours)
+        theirs = self._answer.verifiers[first : self._shown]
+        self._agreed &= self._half.add(waiting, ours, theirs)
+        self._counted += len(waiting)
 
     def _take_total(self, answer: HelperTotal) -> None:
+        reports, self._recalled = self._recalled or bytes(self._entries), b""
+        if hashlib.sha256(reports).digest() != self._state.reports:
+            raise WrongStateError("the list of this sum was handed over: `recall` takes it back")
         asked = (self._state.sum_id, self._offer.digest(), self._state.reports)
         refused = check_total_given(asked, answer, self._offer.helper)
         self._half.check(answer)
         self._answer, self._refused = answer, refused
+        self._listed = lists.entries(reports, self.parameters)
+        self._following = next(self._listed, None)
 
     def advance(self) -> None:
         """Close the present round and begin the next.
@@ -273,7 +300,7 @@ class Leader:
                 raise TooManyDropoutsError("the helper has not offered this sum in time")
             state.round = REPORT
         elif state.round == REPORT:
-            self._work_in()
+            self._write_list()
             self._ids = set()
             self._check_count(state.listed)
             state.reports = hashlib.sha256(self._entries).digest()
@@ -291,14 +318,13 @@ class Leader:
         """
         if self._answer is None:
             raise TooManyDropoutsError("the helper has not given its total in time")
-        self._work_in()
-        left_out = self._state.listed - self._counted
-        if self._digest.digest() != self._state.reports or left_out != len(self._refused):
+        self._add()
+        if self._following is not None or self._left_out != len(self._refused):
             raise UnexpectedMessageError(
                 "the reports are not those that were listed, or others were refused"
             )
         if not self._agreed:
-            raise UnexpectedMessageError("the operators do not agree on which ballots are valid")
+            raise UnexpectedMessageError("the operators do not agree on which inputs are valid")
         self._check_count(self._counted, " with reports that count")
         noise = np.frombuffer(self._state.noise, dtype="<i8").astype(np.int64)
         total = self._half.total(self._answer, noise)

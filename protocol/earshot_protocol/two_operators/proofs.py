@@ -7,14 +7,11 @@ of a vector and the shape of valid ones, which the draft leaves to the applicati
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
-
-import numpy as np
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.prio3.field import Arithmetic
 from earshot_protocol.prio3.limbs import LimbArithmetic
-from earshot_protocol.prio3.prio3 import Prio3, Verifiers
+from earshot_protocol.prio3.prio3 import Prio3
 from earshot_protocol.two_operators.messages import Offer
 
 
@@ -41,15 +38,4 @@ def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3:
         parameters.length,
         context=offer.digest(),
         arithmetic=arithmetic or LimbArithmetic(),
-    )
-
-
-def some(verifiers: Verifiers, wanted: Sequence[int]) -> Verifiers:
-    """Return the verifiers of some of many reports."""
-    rows = np.asarray(wanted, dtype=np.int64)
-    return Verifiers(
-        shares=verifiers.shares[rows],
-        sound=verifiers.sound[rows],
-        expected=verifiers.expected[rows],
-        output_shares=verifiers.output_shares[rows],
     )

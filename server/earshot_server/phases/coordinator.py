@@ -31,7 +31,13 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.messages import Wait, decode_answer, decode_helper_answer, decode_task
+from earshot_protocol.messages import (
+    Wait,
+    decode_answer,
+    decode_helper_answer,
+    decode_helper_task,
+    decode_task,
+)
 from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.phases.plan import (
     PUBLISHED,
@@ -260,11 +266,13 @@ class Coordinator:
         # A failure of the store here does not fail the phase: the next try reads again.
         received: Mapping[int, Answer] = {}
         inputs = 0
+        closed = present.state.parameters.plan().step(present.state.step)
         if present.sum is None:
             received = dict(self._answers())
         else:
+            if closed is not None and closed.asks is Asks.HELPER:
+                self._recall(present.sum)
             inputs = _added_up(present.sum, self._answers())
-        closed = present.state.parameters.plan().step(present.state.step)
         try:
             present.sum = self._close(present, received, inputs)
         except EarshotError as error:
@@ -289,6 +297,11 @@ class Coordinator:
         """Return the phase to be changed, uncached: an unsaved change is never read again."""
         present, self._present = self._read(), None
         return present
+
+    def _recall(self, running: Aggregator) -> None:
+        task = self._store.assignment(self._phase, HELPER).task
+        if task is not None:
+            running.recall(sum_task(decode_helper_task(task)))
 
     def _answers(self) -> Iterator[tuple[int, Answer]]:
         """Yield the answers to the present step, then those kept from the step before."""

@@ -140,6 +140,9 @@ class IdealAggregator:
         }
         return tasks.get(self.round)
 
+    def recall(self, task: messages.SumTask) -> None:
+        """Do nothing: this sum has no helper."""
+
     def accept(self, phone: int, answer: Answer) -> None:
         """Take one phone's answer.
 

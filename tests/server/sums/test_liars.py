@@ -74,7 +74,7 @@ class Played:
             try:
                 self.leader.accept(phone, report)
             except RemoteError as error:
-                self.refused[phone] = str(error)
+                self.refused.setdefault(phone, str(error))
                 left_out.add(phone)
         return left_out
 
@@ -84,8 +84,10 @@ class Played:
         self.leader.advance()
         self.operators.now += WINDOW + 1
         again = self.operators.keys.restore(self.leader.save())
-        answer = total_of(self.operators.helper.answer(listed(self.leader)))
+        task = listed(self.leader)
+        answer = total_of(self.operators.helper.answer(task))
         self.leader = again
+        self.leader.recall(task)
         self.leader.accept(HELPER, answer)
         self.by_helper = self.accept_all() - before
         assert len(answer.refused) == 16 * len(self.by_helper)

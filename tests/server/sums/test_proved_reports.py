@@ -187,7 +187,8 @@ def test_a_phone_does_not_cast_what_is_not_a_ballot() -> None:
 def test_a_helper_that_changes_a_verifier_share_spoils_the_sum_by_name() -> None:
     operators = Operators()
     leader, reports = operators.collected(ballots(14), parameters=BALLOTS)
-    total = total_of(operators.helper.answer(listed(leader)))
+    task = listed(leader)
+    total = total_of(operators.helper.answer(task))
     changed = bytearray(total.verifiers)
     changed[7] ^= 1
     for verifiers in (bytes(changed), total.verifiers[:-1], b""):
@@ -195,6 +196,7 @@ def test_a_helper_that_changes_a_verifier_share_spoils_the_sum_by_name() -> None
         signature = messages.sign(operators.identity, messages.HELPERS_TOTAL, bent.body())
         signed = msgspec.structs.replace(bent, signature=signature)
         again = operators.keys.restore(leader.save())
+        again.recall(task)
         with pytest.raises(RemoteError, match=r"do not agree on which|without a verifier share"):
             closed(again, signed, reports.items())
 

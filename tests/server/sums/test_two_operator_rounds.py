@@ -8,6 +8,7 @@ from unittest import mock
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
 from support.operators import (
     NOW,
@@ -28,11 +29,14 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
+from earshot_protocol.prio3.derivation import Party
+from earshot_protocol.prio3.prio3 import Prio3
 from earshot_protocol.prio3.shapes import Counts, ballot
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.two_operators import leader as leading
 from earshot_protocol.two_operators.halves import PlainHalf
 from earshot_protocol.two_operators.leader import Leader
+from earshot_protocol.two_operators.messages import PhoneReport
 from earshot_protocol.wire import Answer
 
 PHONES = range(20)
@@ -172,16 +176,55 @@ def test_reports_count_alike_however_many_are_worked_in_together(proof: Counts |
     np.testing.assert_array_equal(leader.result(), sum(inputs.values()))
 
 
-@pytest.mark.parametrize("phone", [5, 15])
-def test_no_total_comes_of_a_report_that_is_not_listed(rounds: Rounds, phone: int) -> None:
-    """Neither in the place of one that is, nor beside them."""
-    late = reported(rounds.at("report"), phone, np.ones((3, 2), dtype=np.int64))
-    leader = rounds.at("total")
-    leader.accept(HELPER, rounds.total)
-    for sender, report in (rounds.reports | {phone: late}).items():
-        leader.accept(sender, report)
-    with pytest.raises(UnexpectedMessageError, match="not those that were listed"):
-        leader.advance()
+@pytest.mark.parametrize("proof", [None, ballot(6, 2)])
+def test_no_total_comes_of_a_report_that_is_not_listed(proof: Counts | None) -> None:
+    """In the place of one that is; and beside them it is not added."""
+    operators = Operators()
+    inputs = {phone: np.eye(6, dtype=np.int64)[phone % 6] for phone in range(9)}
+    agreed = terms(shape=(6,), bound=1, proof=proof, least=6)
+    leader, reports = operators.collected(inputs, parameters=agreed)
+    late = msgspec.structs.replace(reports[4], sender=5, report_id=bytes(16))
+    task = listed(leader)
+    total, state = operators.helper.answer(task), leader.save()
+
+    def ended(reports: dict[int, PhoneReport], refused: set[int]) -> npt.NDArray[Any]:
+        again = operators.keys.restore(state)
+        again.recall(task)
+        again.accept(HELPER, total)
+        for sender, report in reports.items():
+            if sender in refused:
+                with pytest.raises(UnexpectedMessageError, match=f"phone {sender}: its report"):
+                    again.accept(sender, report)
+            else:
+                again.accept(sender, report)
+        again.advance()
+        return again.result()
+
+    beside = reports | {9: msgspec.structs.replace(late, sender=9)}
+    np.testing.assert_array_equal(ended(beside, {9}), sum(inputs.values()))
+    resealed = msgspec.structs.replace(reports[8], sealed=reports[8].sealed[::-1])
+    for bent, refused in (
+        (reports | {5: late}, {5, 6, 7, 8}),
+        (reports | {8: resealed}, {8}),
+        (reports | {8: msgspec.structs.replace(reports[8], public=b"other")}, {8}),
+        ({phone: reports[phone] for phone in range(8)}, set()),
+    ):
+        with pytest.raises(UnexpectedMessageError, match="not those that were listed"):
+            ended(bent, refused)
+
+
+def test_inputs_are_verified_once() -> None:
+    """The list has the leader's verifier shares, which its total needs again."""
+    operators = Operators()
+    inputs = {phone: np.eye(6, dtype=np.int64)[phone % 6] for phone in range(9)}
+    agreed = terms(shape=(6,), bound=1, proof=ballot(6, 2), least=6)
+    with mock.patch.object(Prio3, "verifiers", autospec=True, side_effect=Prio3.verifiers) as made:
+        leader, reports = operators.collected(inputs, parameters=agreed)
+        task = listed(leader)
+        assert [call.args[1] for call in made.call_args_list] == [Party.LEADER]
+        total = operators.helper.answer(task)
+        closed(leader, total, reports.items())
+    assert [call.args[1] for call in made.call_args_list] == [Party.LEADER, Party.HELPER]
 
 
 def test_the_leaders_noise_is_in_the_total_as_it_was_drawn(rounds: Rounds) -> None:
