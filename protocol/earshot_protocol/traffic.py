@@ -14,6 +14,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.remembering import remembered
 from earshot_protocol.secure_sum.encoding import packed_bytes
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     SEALED_SHARES_BYTES,
@@ -35,6 +36,7 @@ from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES, encode, lengthened
 
 _SUM = bytes(16)
+_UNPROVED = f"; without proofs, with summation={SummationName.TWO_OPERATORS_UNPROVED},"
 
 
 class Traffic(msgspec.Struct, frozen=True):
@@ -76,23 +78,34 @@ def check_traffic(parameters: AnySumParameters) -> None:
         InvalidParametersError: A phone's answer or the helper's list would be; the message says how
             many entries or phones there may be.
     """
-    found = traffic(parameters)
+    found, without = traffic(parameters), _without_proof(parameters)
     if found.largest > LARGEST_ANSWER_BYTES:
         block = _block(parameters)
         lengths = range(block, parameters.length + block, block)
         fitting = bisect.bisect_left(lengths, True, key=lambda each: not _fits(parameters, each))
+        unproved = f"{_UNPROVED} each would send {without.largest}" if without else ""
         raise InvalidParametersError(
             f"a sum of {parameters.length} entries: each phone would answer with {found.largest} "
             f"bytes, and a server takes {LARGEST_ANSWER_BYTES}, so at most {fitting * block} "
-            "entries"
+            f"entries{unproved}"
         )
     if found.list > LARGEST_LIST:
         most = LARGEST_LIST * parameters.phones // found.list
+        unproved = ""
+        if without:
+            unproved = f"{_UNPROVED} at most {LARGEST_LIST * parameters.phones // without.list}"
         raise InvalidParametersError(
             f"phones={parameters.phones}: the helper would get a list of {found.list} bytes of a "
             f"sum of {parameters.length} entries, and takes {LARGEST_LIST}, so at most {most} "
-            "phones"
+            f"phones{unproved}"
         )
+
+
+def _without_proof(parameters: AnySumParameters) -> Traffic | None:
+    """Return the bytes of the same sum without proofs; None of a sum that has none."""
+    if isinstance(parameters, SumParameters) or parameters.proof is None:
+        return None
+    return traffic(msgspec.structs.replace(parameters, proof=None))
 
 
 def _block(parameters: AnySumParameters) -> int:

@@ -234,7 +234,7 @@ class Parameters(
         for part in self.plan().parts:
             if isinstance(part, SecureSum):
                 _check_noise(part)
-                self.sum_parameters(part, (1,))
+                self._sum_parameters(part, (1,))
 
 
 @remembered(4)
