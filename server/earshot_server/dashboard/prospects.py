@@ -328,8 +328,8 @@ def _operators(asked: StartPhase) -> list[str]:
     if parameters.summation.proved:
         said.append(
             _(
-                "  their apps also need the package that proves inputs (the extra [proofs]); "
-                "without it, phones refuse: proofs"
+                "  their apps also need the package that proves inputs (pycryptodomex, by the "
+                "extra [proofs]); without it, phones refuse: proofs"
             )
         )
     return [*said, *few_reports(asked)]

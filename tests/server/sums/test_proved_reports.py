@@ -271,6 +271,7 @@ def test_a_phone_without_the_package_refuses_by_name(monkeypatch: pytest.MonkeyP
     digest = hashlib.sha256(TOLD).digest()
     refused = list(acceptance.refusals_of_offer(task, BALLOTS, digest, (), (), 0.0))
     assert refused[0].rule is Rule.PROOFS
+    assert "lacks pycryptodomex for that: pip install" in str(refused[0])
     plain = list(acceptance.refusals_of_offer(task, terms(), digest, (), (), 0.0))
     assert Rule.PROOFS not in {each.rule for each in plain}
     assert available()

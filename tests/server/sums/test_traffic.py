@@ -274,6 +274,9 @@ def test_answers_that_no_server_takes_are_refused_before_a_phase_starts() -> Non
 
 def test_a_campaign_whose_lists_are_too_long_is_refused_by_name() -> None:
     campaign = lean(10**7, SummationName.TWO_OPERATORS)
-    said = r"^discovery: phones=10000000: .* of a sum of \d{4} entries, .* so at most \d{6} phones; without proofs, .* at most 9830400$"
+    said = (
+        r"^discovery: phones=10000000: .* of a sum of \d{4} entries, .* so at most \d{6} phones; "
+        r"without proofs, .* at most 9830400$"
+    )
     with pytest.raises(InvalidParametersError, match=said):
         planned(campaign)
