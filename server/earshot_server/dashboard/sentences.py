@@ -352,6 +352,9 @@ _OPERATORS = noted(
     "Two operators add up, this server and its helper: phones trust that these two never put their "
     "data together, and the costs count the noise of one of them alone."
 )
+_UNPROVED = noted(
+    "Inputs are not proved: one phone can decide the outcome, and nobody would see it."
+)
 _TRUST = {
     SummationName.BELL: (
         noted(
@@ -359,15 +362,13 @@ _TRUST = {
             "follow the protocol, and that no more of them are corrupted or vanish than the phase "
             "allows for."
         ),
+        _UNPROVED,
     ),
     SummationName.TWO_OPERATORS: (
         _OPERATORS,
         noted("Invalid inputs are left out, by name."),
     ),
-    SummationName.TWO_OPERATORS_UNPROVED: (
-        _OPERATORS,
-        noted("Inputs are not proved: one phone can decide the outcome, and nobody would see it."),
-    ),
+    SummationName.TWO_OPERATORS_UNPROVED: (_OPERATORS, _UNPROVED),
 }
 _PARAMETERS = {
     "phones": (noted("Phones"), "n"),
