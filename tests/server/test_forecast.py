@@ -595,8 +595,8 @@ def test_a_large_phase_says_both_ways_to_make_it_smaller() -> None:
     less = byte_size(phase_bytes(labelled(4096, 15, UNPROVED)).sent)
     said = (
         "each phone sends 1.2 MB, most of it proofs, and no more than 1 MB is proposed: with "
-        f"{whole(most)} samples or fewer in place of {whole(4096)} it would send less; without proofs "
-        f"(--summation two-operators-unproved) it would send {less}, and nobody could check"
+        f"{whole(most)} samples or fewer in place of {whole(4096)} it would send less; without "
+        f"proofs (--summation two-operators-unproved) it would send {less}, and nobody could check"
     )
     assert said in words(large)
     proposed = prospects.proposed_summation(labelled(4096, 15, SummationName.BELL), large)

@@ -149,8 +149,7 @@ def _sum(plan: CampaignPlan) -> list[str]:
     proposed = " (proposed)" if campaign.sum.contacts is None else ""
     return [
         f"each week a phone sends {campaign.entries} numbers, its contacts {names}, projected to "
-        f"a length of B = {counted(plan.contacts, 'contact')}{proposed}; "
-        f"{byte_size(plan.week_bytes.sent)}",
+        f"a length of B = {counted(plan.contacts, 'contact')}{proposed}",
         *_confusion(plan),
         f"  noise on each: standard deviation {real(reach.entry_deviation)} contacts if all phones "
         f"stay (multiplier {real(plan.noise)}); at least {percent(plan.kept)} of the contacts "
@@ -186,8 +185,7 @@ def _confusion(plan: CampaignPlan) -> list[str]:
         return [
             f"  in the first week after each map {len(campaign.labels) ** 2} more, what its user "
             "labelled by label and by the map's name (a confusion matrix"
-            f"{', proposed' if proposed else ''}); {byte_size(week.bytes.sent)}, and the cost of "
-            "two weeks"
+            f"{', proposed' if proposed else ''}), at the cost of two weeks"
         ]
     if not (proposed and campaign.names_by_map):
         return []
