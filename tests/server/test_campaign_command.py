@@ -246,9 +246,13 @@ def test_a_plan_says_in_which_weeks_it_has_a_confusion_matrix() -> None:
     told = "\n".join(shown)
     assert "(55 weekly sums, 5 of them with a confusion matrix, 6 discoveries" in told
     assert "in the first week after each map 144 more" in told
-    assert "(a confusion matrix, proposed); 20" in told
+    assert "(a confusion matrix, proposed), at the cost of two weeks" in told
+    for each in ("a week", "a week with a confusion matrix", "a discovery"):
+        assert f"for {each} a phone sends " in told
     asked = planned(changed(campaign(weeks=15), "sum", confusion=True))
-    assert "(a confusion matrix); 20" in "\n".join(forecast.lines(asked, date.min))
+    assert "(a confusion matrix), at the cost of two weeks" in "\n".join(
+        forecast.lines(asked, date.min)
+    )
 
 
 def test_a_plan_says_why_it_proposes_no_confusion_matrix() -> None:
