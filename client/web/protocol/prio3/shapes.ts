@@ -70,7 +70,7 @@ class Counts implements Shape {
   ) {
     this.length = length;
     [this.#width, this.#total, this.#block] = [width, total, block];
-    this.algorithm = width === 1 ? 5 : 0xffff0001;
+    this.algorithm = width === 1 && block === length ? 5 : 0xffff0001;
     this.bits = length * width + (length / block) * bitLength(total);
   }
 
