@@ -284,6 +284,9 @@ class Leader:
         asked = (self._state.sum_id, self._offer.digest(), self._state.reports)
         refused = check_total_given(asked, answer, self._offer.helper)
         self._half.check(answer)
+        counted = self._state.listed - len(refused)
+        if len(answer.verifiers) != counted * self._half.verifier_bytes:
+            raise MalformedMessageError("a total without a verifier share of each report in it")
         self._answer, self._refused = answer, refused
         self._listed = lists.entries(reports, self.parameters)
         self._following = next(self._listed, None)
