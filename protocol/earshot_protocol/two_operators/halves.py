@@ -51,7 +51,7 @@ class Half(Protocol):
             reports: The reports.
             ours: The leader's verifier shares of them, as they were listed, where inputs are
                 proved.
-            theirs: The helper's.
+            theirs: The helper's, one of each.
 
         Returns:
             Whether both operators accept all of them.
@@ -138,8 +138,6 @@ class ProvedHalf(Half):
     @override
     def add(self, reports: Sequence[PhoneReport], ours: bytes, theirs: bytes) -> bool:
         size = self.verifier_bytes
-        if len(theirs) != len(reports) * size:
-            raise MalformedMessageError("a total without a verifier share of each report in it")
         received = [Received(each.report_id, each.public, each.share) for each in reports]
         settled = self._proof.settle(
             self._proof.recalled(Party.LEADER, received, ours),

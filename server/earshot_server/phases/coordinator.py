@@ -266,14 +266,17 @@ class Coordinator:
         # A failure of the store here does not fail the phase: the next try reads again.
         received: Mapping[int, Answer] = {}
         inputs = 0
+        refused: RemoteError | None = None
         closed = present.state.parameters.plan().step(present.state.step)
         if present.sum is None:
             received = dict(self._answers())
         else:
             if closed is not None and closed.asks is Asks.HELPER:
                 self._recall(present.sum)
-            inputs = _added_up(present.sum, self._answers())
+            inputs, refused = self._added_up(present.sum, self._answers())
         try:
+            if refused is not None:
+                raise refused
             present.sum = self._close(present, received, inputs)
         except EarshotError as error:
             present.state.fail(str(error))
@@ -313,6 +316,30 @@ class Coordinator:
                 yield phone, decode(answer)
             except MalformedMessageError as error:
                 _log.warning("an answer of phone %d is left out: %s", phone, error)
+
+    def _added_up(
+        self, running: Aggregator, received: Iterable[tuple[int, Answer]]
+    ) -> tuple[int, RemoteError | None]:
+        """Pass answers to a sum.
+
+        Returns:
+            The number of phones' answers that it accepted, and why it refused the helper's, which
+            has no other one to give.
+        """
+        taken = 0
+        refused: RemoteError | None = None
+        for phone, answer in received:
+            try:
+                running.accept(phone, answer)
+            except RemoteError as error:
+                # Each fits its own task, but two may be in conflict, such as by using the same key,
+                # and some are refused for what they hold.
+                _log.warning("an answer is left out: %s", error, extra={"phase": self._phase.hex()})
+                if phone == HELPER:
+                    refused = error
+            else:
+                taken += phone != HELPER
+        return taken, refused
 
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int
@@ -364,17 +391,3 @@ class Coordinator:
         opening = summation.open(sum_id, parameters)
         told = state.sum_task(part.name, opening).told(state.parameters)
         return summation.aggregator(sum_id, parameters, self._random, told)
-
-
-def _added_up(running: Aggregator, received: Iterable[tuple[int, Answer]]) -> int:
-    """Pass answers to a sum; return the number of phones' answers that it accepted."""
-    taken = 0
-    for phone, answer in received:
-        try:
-            running.accept(phone, answer)
-        except RemoteError as error:
-            # Each fits its own task, but two may be in conflict, such as by using the same key.
-            _log.warning("an answer is left out: %s", error)
-        else:
-            taken += phone != HELPER
-    return taken
