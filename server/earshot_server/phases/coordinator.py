@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Self
@@ -61,6 +61,10 @@ from earshot_server.store.interface import PhaseStore, PresentStep
 _log = logging.getLogger(__name__)
 
 
+def _left_out(phone: int, why: RemoteError) -> None:
+    _log.warning("an answer of phone %d is left out: %s", phone, why)
+
+
 class Coordinator:
     """Coordinator of one phase.
 
@@ -71,6 +75,8 @@ class Coordinator:
         leading: Keys by which this process leads sums by two operators; None if it leads none.
         summation: Summation instead of the one in the phase's parameters; only for simulations.
         random: Source of bytes for the secure sums' graphs.
+        left_out: Function that is told whose kept answer does not count as a step closes, and why;
+            by default it is logged.
     """
 
     def __init__(
@@ -82,6 +88,7 @@ class Coordinator:
         leading: LeaderKeys | None = None,
         summation: Summation | None = None,
         random: RandomBytes = os.urandom,
+        left_out: Callable[[int, RemoteError], None] = _left_out,
     ) -> None:
         self._store = store
         self._discovery = discovery
@@ -89,6 +96,7 @@ class Coordinator:
         self._leading = leading
         self._replaced = summation
         self._random = random
+        self._left_out = left_out
         self._present: Present | None = None
 
     @classmethod
@@ -104,6 +112,7 @@ class Coordinator:
         leading: LeaderKeys | None = None,
         summation: Summation | None = None,
         random: RandomBytes = os.urandom,
+        left_out: Callable[[int, RemoteError], None] = _left_out,
     ) -> Self:
         """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
 
@@ -119,7 +128,13 @@ class Coordinator:
         parameters.agreed_hierarchy(choices)
         phase = os.urandom(16) if phase is None else phase
         coordinator = cls(
-            store, discovery, phase, leading=leading, summation=summation, random=random
+            store,
+            discovery,
+            phase,
+            leading=leading,
+            summation=summation,
+            random=random,
+            left_out=left_out,
         )
         first = parameters.plan().steps[0]
         state = KINDS[type(parameters)](
@@ -272,7 +287,7 @@ class Coordinator:
         else:
             if closed is not None and closed.asks is Asks.HELPER:
                 self._recall(present.sum)
-            inputs = _added_up(present.sum, self._answers())
+            inputs = self._added_up(present.sum)
         try:
             present.sum = self._close(present, received, inputs)
         except EarshotError as error:
@@ -312,7 +327,21 @@ class Coordinator:
             try:
                 yield phone, decode(answer)
             except MalformedMessageError as error:
-                _log.warning("an answer of phone %d is left out: %s", phone, error)
+                self._left_out(phone, error)
+
+    def _added_up(self, running: Aggregator) -> int:
+        """Pass answers to a sum; return the number of phones' answers that it accepted."""
+        taken = 0
+        for phone, answer in self._answers():
+            try:
+                running.accept(phone, answer)
+            except RemoteError as error:
+                # Each fits its own task, but two may be in conflict, such as by the same key, and
+                # the helper may have refused one.
+                self._left_out(phone, error)
+            else:
+                taken += phone != HELPER
+        return taken
 
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int
@@ -364,17 +393,3 @@ class Coordinator:
         opening = summation.open(sum_id, parameters)
         told = state.sum_task(part.name, opening).told(state.parameters)
         return summation.aggregator(sum_id, parameters, self._random, told)
-
-
-def _added_up(running: Aggregator, received: Iterable[tuple[int, Answer]]) -> int:
-    """Pass answers to a sum; return the number of phones' answers that it accepted."""
-    taken = 0
-    for phone, answer in received:
-        try:
-            running.accept(phone, answer)
-        except RemoteError as error:
-            # Each fits its own task, but two may be in conflict, such as by using the same key.
-            _log.warning("an answer is left out: %s", error)
-        else:
-            taken += phone != HELPER
-    return taken
