@@ -42,7 +42,7 @@ class CountsBook:
     @property
     def algorithm(self) -> int:
         """The draft's number, or the second private one."""
-        return 5 if self.width == 1 else 0xFFFF0001
+        return 5 if self.width == 1 and self.block == self.length else 0xFFFF0001
 
     def encoded(self, entries: Sequence[int], signs: Sequence[Sequence[int]]) -> list[int]:
         """Entries in bits, then totals: bits of 1, 2, 4, …, and one for what is missing to all."""

@@ -142,5 +142,6 @@ class Derivation:
 
     @functools.cached_property
     def _tags(self) -> dict[_Usage, bytes]:
-        algorithm = bytes([_VERSION, _CLASS]) + self.circuit.shape.algorithm.to_bytes(4)
+        number = self.circuit.shape.algorithm(self.circuit.length)
+        algorithm = bytes([_VERSION, _CLASS]) + number.to_bytes(4)
         return {usage: algorithm + usage.to_bytes(2) + self.context for usage in _Usage}

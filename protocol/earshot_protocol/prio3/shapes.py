@@ -58,10 +58,9 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     sign_checks: ClassVar[int] = 0
     """Dot products with signs, each of which is checked."""
 
-    @property
     @abstractmethod
-    def algorithm(self) -> int:
-        """Number of the algorithm, in all tags."""
+    def algorithm(self, length: int) -> int:
+        """Return the number of the algorithm, in all tags."""
 
     @property
     @abstractmethod
@@ -141,10 +140,10 @@ class Counts(Shape, frozen=True, tag="counts"):
     total: int
     block: int
 
-    @property
     @override
-    def algorithm(self) -> int:
-        return _DRAFTS if self.width == 1 else _PRIVATE + 1
+    def algorithm(self, length: int) -> int:
+        is_drafts = (self.width, self.block) == (1, length)
+        return _DRAFTS if is_drafts else _PRIVATE + 1
 
     @property
     @override
@@ -243,9 +242,8 @@ class Norm(Shape, frozen=True, tag="norm"):
     squared_bits: ClassVar[int] = 24
     product_bits: ClassVar[int] = 17
 
-    @property
     @override
-    def algorithm(self) -> int:
+    def algorithm(self, length: int) -> int:
         return _PRIVATE
 
     @property
