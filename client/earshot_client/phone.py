@@ -54,8 +54,10 @@ from earshot_protocol.wire import Answer, Ending, Task, encode
 LEAST_WAIT = 1.0
 """Least pause in seconds, even if a server that has nothing to do asks for less."""
 
-_MEMBERSHIP, _ANSWERED = "membership", "answered"
-"""Names of stored values: the phase under way, the last task and its answer."""
+_MEMBERSHIP = "membership"
+"""Name of the stored value with the phase under way."""
+ANSWERED = "answered"
+"""Name of the stored value with the last task and its answer, which it gets again."""
 _TOLD = "told of refusal"
 """Name of the stored value with the phase whose refusal was last reported."""
 
@@ -188,7 +190,7 @@ class Phone(Listener):
         if isinstance(task, Wait):
             return None
         digest = hashlib.sha256(encode(task)).digest()
-        last = self._store.get(_ANSWERED)
+        last = self._store.get(ANSWERED)
         if last is not None and last[: len(digest)] == digest:
             return decode_answer(last[len(digest) :])
         with self._store.transaction():
@@ -198,7 +200,7 @@ class Phone(Listener):
                 said = f"the task's parameters are not valid: {error}"
                 raise RefusedError(said, Rule.PARAMETERS) from error
             if answer is not None:
-                self._store.put(_ANSWERED, digest + encode(answer))
+                self._store.put(ANSWERED, digest + encode(answer))
         return answer
 
     def tell_refusal(self, task: Task, refused: RefusedError, transport: Transport) -> None:
@@ -320,7 +322,7 @@ class Phone(Listener):
 
     def _forget_phase(self) -> None:
         self._sums.forget()
-        for name in (_MEMBERSHIP, _ANSWERED):
+        for name in (_MEMBERSHIP, ANSWERED):
             self._store.delete(name)
 
     # ------------------------------------------------------------------------------ memory

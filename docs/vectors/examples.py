@@ -154,7 +154,10 @@ OPERATED_LEARNING = msgspec.structs.replace(LEARNING, summation=BY_TWO)
 OPERATED_STATISTICS = msgspec.structs.replace(STATISTICS, summation=BY_TWO)
 OPERATED_DISCOVERY = msgspec.structs.replace(DISCOVERY, summation=BY_TWO)
 OPERATED_LABELLING = msgspec.structs.replace(WEIGHED, summation=BY_TWO)
-PROVED_LEARNING = msgspec.structs.replace(LEARNING, summation=SummationName.TWO_OPERATORS)
+PROVED_LEARNING, PROVED_STATISTICS, PROVED_DISCOVERY, PROVED_LABELLING = (
+    msgspec.structs.replace(each, summation=SummationName.TWO_OPERATORS)
+    for each in (LEARNING, STATISTICS, DISCOVERY, WEIGHED)
+)
 """Parameters of phases whose sums are by two operators."""
 
 _PHASE = bytes(range(16))

@@ -417,6 +417,8 @@ def _judged(why: str, rule: Rule | str | None, tasks: list[SumPartTask], about: 
 def _phases() -> Iterator[tuple[str, Rule | str | None, list[SumPartTask], Vector]]:
     for kind, usual in _EACH.items():
         yield f"{kind}: nothing, it takes part", None, [_offered(usual)], {}
+        unproved = msgspec.structs.replace(usual, summation=SummationName.TWO_OPERATORS_UNPROVED)
+        yield f"{kind}: nothing, nor is anything proved", None, [_offered(unproved)], {}
         for what, rule, changes, about in _refused_phases(kind):
             changed = msgspec.structs.replace(usual, **changes)
             yield f"{kind}: {what}", rule, [_offered(changed)], about

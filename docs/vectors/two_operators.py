@@ -31,7 +31,9 @@ from earshot_protocol.phases.discovery import SumLabels
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.phases.statistics import CountContacts
-from earshot_protocol.prio3.shapes import Counts
+from earshot_protocol.prio3.field import from_signed
+from earshot_protocol.prio3.shapes import Counts, Norm
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum import encoding
@@ -90,7 +92,16 @@ _BALLOTS = {
     3: [[0, 0, 1], [0, 0, 0]],
 }
 """Ballots of phones that prove them; that of phone 2 is none, and its proof fails."""
-_STUFFED = 2
+_PROVED_VECTORS = msgspec.structs.replace(
+    _PROVED, phones=3, bound=GRID, noise=WholeGaussian.of(50), least=2, proof=Norm()
+)
+_VECTORS = {
+    0: [[1, -2, 4000], [0, 0, -100]],
+    1: [[0, 0, 0], [0, 0, -4095]],
+    2: [[4096, 0, 0], [0, 0, 0]],
+}
+"""Vectors of phones that prove them; that of phone 2 is too long by the least there is."""
+_FALSE = 2
 
 
 def two_operator_vectors() -> Vector:
@@ -120,7 +131,8 @@ def two_operator_vectors() -> Vector:
         "shares": [_share(bound, width) for bound, width in ((100, 13), (2**15, 21), (2**34, 40))],
         "offers": [_offered(task, parameters) for task, parameters in _offers()],
         "sum": _whole_sum(),
-        "proved_sum": _proved_sum(),
+        "proved_sum": _proved_sum("sum of proved ballots", _PROVED, _BALLOTS),
+        "proved_vectors": _proved_sum("sum of proved vectors", _PROVED_VECTORS, _VECTORS),
         "refused": _refused(),
     }
 
@@ -133,6 +145,9 @@ _PHASES = (
     examples.OPERATED_DISCOVERY,
     examples.OPERATED_LABELLING,
     examples.PROVED_LEARNING,
+    examples.PROVED_STATISTICS,
+    examples.PROVED_DISCOVERY,
+    examples.PROVED_LABELLING,
 )
 _WIDTHS = (
     (5, (1,), 1, WholeLaplace(1)),
@@ -345,17 +360,19 @@ def _whole_sum() -> Vector:
     return _ended(leader, made, helper, _SMALL, phones)
 
 
-def _proved_sum() -> Vector:
-    """Return a sum of four phones that prove their ballots; that of phone 2 is none."""
-    leader, made, helper = _begun(drawn("sum of proved ballots", 16), _PROVED, _TOLD)
-    phones = {phone: _Proving(leader, phone) for phone in _BALLOTS}
+def _proved_sum(
+    label: str, agreed: TwoOperatorParameters, inputs: Mapping[int, list[list[int]]]
+) -> Vector:
+    """Return a sum of phones that prove their inputs; that of phone 2 is not valid."""
+    leader, made, helper = _begun(drawn(label, 16), agreed, _TOLD)
+    phones = {phone: _Proving(leader, phone, inputs) for phone in inputs}
     proof = proof_of(made.offer)
     shown = {
         "verify_key": made.verify_key.hex(),
         "chunk_length": proof.circuit.chunk_length,
-        "entry_sizes": lists.entry_sizes(_PROVED),
+        "entry_sizes": lists.entry_sizes(agreed),
     }
-    return shown | _ended(leader, made, helper, _PROVED, phones)
+    return shown | _ended(leader, made, helper, agreed, phones)
 
 
 def _ended(
@@ -409,7 +426,10 @@ def _ended(
 class _Reporting:
     """A phone that reports with scripted randomness."""
 
-    def __init__(self, leader: Leader, phone: int) -> None:
+    def __init__(
+        self, leader: Leader, phone: int, inputs: Mapping[int, list[list[int]]] = _INPUTS
+    ) -> None:
+        self.input = inputs[phone]
         task = leader.task_for(phone)
         if not isinstance(task, SendReport) or task.offer is None:
             raise TypeError(type(task))
@@ -423,7 +443,7 @@ class _Reporting:
 
     def _made(self, phone: int) -> tuple[PhoneReport, bytes, bytes]:
         """Return the report, what is to be sealed in it, and the digest that binds that."""
-        self.input, seed = _INPUTS[phone], drawn(f"seed of phone {phone}", 32)
+        seed = drawn(f"seed of phone {phone}", 32)
         with scripted([seed, self.report_id]):
             report = self._answered(np.array(self.input))
         return report, seed, bytes(32) if phone == _BROKEN else self.offer.digest()
@@ -444,24 +464,24 @@ class _Reporting:
 
 
 class _Proving(_Reporting):
-    """A phone that proves its ballot with scripted randomness."""
+    """A phone that proves its input with scripted randomness."""
 
     def _made(self, phone: int) -> tuple[PhoneReport, bytes, bytes]:
-        self.input, proof = _BALLOTS[phone], proof_of(self.offer)
+        proof, values = proof_of(self.offer), np.array(self.input)
         self.random = drawn(f"randomness of phone {phone}", proof.rand_bytes)
-        ballot = np.array(self.input)
+        valid = values * (phone != _FALSE)
         with scripted([bytes(32), self.report_id, self.random]):
-            report = self._answered(ballot * (ballot <= 1))
-        shape, row = proof.shape, ballot.reshape(-1)
-        encoded = shape.fixed(row * (row <= 1))
-        encoded[: proof.length, 0] = row
+            report = self._answered(valid)
+        shape, row = proof.shape, values.reshape(-1)
+        encoded = shape.fixed(valid.reshape(-1))
+        encoded[: proof.length] = from_signed(row)
         signed = functools.partial(shape.signed, row)
         made = proof._split(encoded, signed, self.report_id, self.random)
-        if phone != _STUFFED and (made.public_share, made.leader_share) != (
+        if phone != _FALSE and (made.public_share, made.leader_share) != (
             report.public,
             report.share,
         ):
-            raise ValueError("a ballot that was proved twice differs")
+            raise ValueError("an input that was proved twice differs")
         report = msgspec.structs.replace(report, public=made.public_share, share=made.leader_share)
         return report, made.helper_share, self.offer.digest()
 
@@ -472,7 +492,7 @@ class _Proving(_Reporting):
             "randomness": self.random.hex(),
             "sealed_share": self.seed.hex(),
             "ephemeral": self.sealed.ephemeral.hex(),
-            "counts": self.task.index != _STUFFED,
+            "counts": self.task.index != _FALSE,
             "task": encode(self.task).hex(),
             "report": encode(self.report).hex(),
         }

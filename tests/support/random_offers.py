@@ -163,7 +163,9 @@ class Drawn:
             "hierarchy": self.one(
                 (hierarchy.digest if choices else b"",), (bytes(32), bytes(31), b"")
             ),
-            "summation": SummationName.TWO_OPERATORS,
+            "summation": self.random.choice(
+                (SummationName.TWO_OPERATORS, SummationName.TWO_OPERATORS_UNPROVED)
+            ),
         }
         make = self.random.choice((self.statistics, self.discovery, self.labelling))
         return make(common, hierarchy), choices

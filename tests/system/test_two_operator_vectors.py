@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from support import textbook_operators as textbook
 from support.textbook_phone import canonical, packed, public_of, unpacked, vector_packed
+from support.textbook_prio3 import CountsBook, NormBook, Textbook
 
 from earshot_protocol.messages import (
     AnyParameters,
@@ -48,7 +49,8 @@ VECTORS = json.loads(
         "utf-8"
     )
 )
-SUM, PROVED, OPERATORS = VECTORS["sum"], VECTORS["proved_sum"], VECTORS["operators"]
+SUM, OPERATORS = VECTORS["sum"], VECTORS["operators"]
+PROVED = VECTORS["proved_sum"], VECTORS["proved_vectors"]
 
 
 def of(text: str) -> bytes:
@@ -240,7 +242,7 @@ def test_an_offer_of_a_sum_of_a_phase(case: dict[str, Any]) -> None:
 # ------------------------------------------------------------------------------------- a whole sum
 
 
-@pytest.mark.parametrize("case", [SUM, PROVED], ids=["sum", "proved sum"])
+@pytest.mark.parametrize("case", [SUM, *PROVED], ids=["sum", "ballots", "vectors"])
 def test_the_offer_of_the_sum(case: dict[str, Any]) -> None:
     signed = checked_offer(
         of(case["make_offer"]), of(case["offer_made"]), of(case["offer"]), of(case["offer_digest"])
@@ -346,14 +348,30 @@ def test_our_messages_of_the_sum_are_those() -> None:
 # --------------------------------------------------------------------------- a sum that is proved
 
 PRIME = 2**66 * 4611686018427387897 + 1
-TERMS = unpacked(of(PROVED["offer"]))["parameters"]
-PROOF = Prio3(
-    Counts(*(TERMS["proof"][name] for name in ("width", "total", "block"))),
-    textbook.length(TERMS),
-    chunk_length=textbook.chunk_length(TERMS),
-    context=of(PROVED["offer_digest"]),
-)
-"""As the document states it; nothing of it comes from what our leader and helper call."""
+
+
+class Proved(NamedTuple):
+    """A sum of proved inputs; nothing of it comes from what our leader and helper call."""
+
+    given: dict[str, Any]
+    terms: dict[str, Any]
+    book: Textbook
+    proof: Prio3
+
+
+def proved(given: dict[str, Any]) -> Proved:
+    """The sum as the document states it."""
+    terms = unpacked(of(given["offer"]))["parameters"]
+    shape: Counts | Norm = msgspec.convert(terms["proof"], Counts | Norm)
+    length, digest = textbook.length(terms), of(given["offer_digest"])
+    chunk = textbook.chunk_length(terms)
+    bits = msgspec.structs.astuple(shape)
+    book = CountsBook(length, *bits) if isinstance(shape, Counts) else NormBook(length)
+    proof = Prio3(shape, length, chunk_length=chunk, context=digest)
+    return Proved(given, terms, Textbook(book, chunk, digest), proof)
+
+
+SUMS = [proved(each) for each in PROVED]
 
 
 def numbers(data: bytes) -> list[int]:
@@ -361,18 +379,22 @@ def numbers(data: bytes) -> list[int]:
     return [int.from_bytes(data[at : at + 16], "little") for at in range(0, len(data), 16)]
 
 
-def test_sizes_of_proofs_from_the_document_alone() -> None:
-    sizes = textbook.sizes(TERMS)
-    assert PROVED["chunk_length"] == PROOF.circuit.chunk_length
-    assert PROVED["entry_sizes"] == [
+@pytest.mark.parametrize("each", SUMS, ids=["ballots", "vectors"])
+def test_sizes_of_proofs_from_the_document_alone(each: Proved) -> None:
+    sizes = textbook.sizes(each.terms)
+    assert each.given["chunk_length"] == Prio3(each.proof.shape, 6).circuit.chunk_length
+    assert each.given["entry_sizes"] == [
         16,
         *(sizes[name] for name in ("sealed", "public", "verifier")),
     ]
-    for phone in PROVED["phones"]:
+    for phone in each.given["phones"]:
         given = report_of(phone)
         assert {name: len(given[name]) for name in ("share", "public", "sealed")}.items() <= (
             sizes.items()
         )
+
+
+def test_sizes_of_proofs_of_any_shape_from_the_document_alone() -> None:
     ballots = ((1, 1), (2, 2), (6, 2), (30, 3), (640, 1), (1000, 20), (4096, 4096))
     inputs: list[tuple[int, Counts | Norm]] = [(each, ballot(each, ones)) for each, ones in ballots]
     inputs += [(60, Counts(2, 3, 15)), (8, Counts(3, 5, 1)), (1, Norm()), (640, Norm())]
@@ -386,18 +408,23 @@ def test_sizes_of_proofs_from_the_document_alone() -> None:
         assert proof.leader_share_bytes == stated["share"]
 
 
-@pytest.mark.parametrize("phone", PROVED["phones"], ids=lambda phone: phone["randomness"][:6])
-def test_a_proved_report_opens_and_is_that_of_its_randomness(phone: dict[str, Any]) -> None:
-    given, random, digest = report_of(phone), of(phone["randomness"]), of(PROVED["offer_digest"])
-    helpers = of(phone["sealed_share"])
+@pytest.mark.parametrize(
+    ("each", "phone"),
+    [(each, phone) for each in SUMS for phone in range(len(each.given["phones"]))],
+    ids=lambda value: value.proof.shape.valid if isinstance(value, Proved) else value,
+)
+def test_a_proved_report_opens_and_is_that_of_its_randomness(each: Proved, phone: int) -> None:
+    case = each.given["phones"][phone]
+    given, random, digest = report_of(case), of(case["randomness"]), of(each.given["offer_digest"])
+    helpers = of(case["sealed_share"])
     assert helpers == random[:64]
     assert given["share"][-32:] == random[64:96]
     info = textbook.bound_to(digest, given["report_id"], given["public"])
     sealed = textbook.sealed_seed(
-        helpers, of(PROVED["key"]["public"]), of(phone["ephemeral"]), info
+        helpers, of(each.given["key"]["public"]), of(case["ephemeral"]), info
     )
     assert sealed == given["sealed"]
-    private_key = of(PROVED["key"]["private"])
+    private_key = of(each.given["key"]["private"])
     assert textbook.opened_seed(sealed, private_key, info) == helpers
     without = textbook.bound_to(digest, given["report_id"])
     assert textbook.opened_seed(sealed, private_key, without) is None
@@ -405,15 +432,16 @@ def test_a_proved_report_opens_and_is_that_of_its_randomness(phone: dict[str, An
     about = (mine, digest, given["report_id"])
     assert shares.unseal(sealed, *about, given["public"]) == helpers
     assert shares.unseal(sealed, *about) is None
-    ours = decode_answer(of(phone["report"]))
+    ours = decode_answer(of(case["report"]))
     assert isinstance(ours, PhoneReport)
-    assert encode(ours).hex() == phone["report"] == packed(given).hex()
-    ballot = np.array(phone["input"]).reshape(-1)
-    if phone["counts"]:
-        made = PROOF.shard(ballot, given["report_id"], random)
-        assert made == (given["public"], given["share"], helpers)
+    assert encode(ours).hex() == case["report"] == packed(given).hex()
+    values = np.array(case["input"]).reshape(-1)
+    if case["counts"]:
+        made = (given["public"], given["share"], helpers)
+        assert each.book.shard(values.tolist(), given["report_id"], random) == made
+        assert each.proof.shard(values, given["report_id"], random) == made
     else:
-        assert ballot.max() == 2
+        assert values.max() == 2 or values @ values == 2**24
 
 
 def received(phone: dict[str, Any], share: bytes) -> Received:
@@ -421,51 +449,59 @@ def received(phone: dict[str, Any], share: bytes) -> Received:
     return Received(given["report_id"], given["public"], share)
 
 
-def test_a_proved_list_and_total_from_what_the_document_states() -> None:
-    phones, key = PROVED["phones"], of(PROVED["verify_key"])
-    listed, total = unpacked(of(PROVED["add_up"])), unpacked(of(PROVED["helper_total"]))
-    leaders = PROOF.verifiers(
+@pytest.mark.parametrize("each", SUMS, ids=["ballots", "vectors"])
+def test_a_proved_list_and_total_from_what_the_document_states(each: Proved) -> None:
+    case, proof = each.given, each.proof
+    phones, key = case["phones"], of(case["verify_key"])
+    listed, total = unpacked(of(case["add_up"])), unpacked(of(case["helper_total"]))
+    leaders = proof.verifiers(
         Party.LEADER, key, [received(phone, report_of(phone)["share"]) for phone in phones]
     )
-    helpers = PROOF.verifiers(
+    helpers = proof.verifiers(
         Party.HELPER, key, [received(phone, of(phone["sealed_share"])) for phone in phones]
     )
     reports = [report_of(phone) for phone in phones]
+    for phone, given, ours, theirs in zip(
+        phones, reports, leaders.shares, helpers.shares, strict=True
+    ):
+        about = (key, given["report_id"], given["public"])
+        assert each.book.verifier_share(0, *about, given["share"]) == ours.tobytes()
+        assert each.book.verifier_share(1, *about, of(phone["sealed_share"])) == theirs.tobytes()
     assert listed["reports"] == b"".join(
         given["report_id"] + given["sealed"] + given["public"] + share.tobytes()
         for given, share in zip(reports, leaders.shares, strict=True)
     )
     body = textbook.list_body(listed["offer"], listed["reports"])
-    assert body.hex() == PROVED["list_body"]
-    assert int.from_bytes(body[32:40], "big") == len(phones) * sum(PROVED["entry_sizes"])
+    assert body.hex() == case["list_body"]
+    assert int.from_bytes(body[32:40], "big") == len(phones) * sum(case["entry_sizes"])
     assert listed["signature"] == textbook.signature(private("leader"), b"leader's list", body)
-    settled = PROOF.settle(helpers, [share.tobytes() for share in leaders.shares])
+    settled = proof.settle(helpers, [share.tobytes() for share in leaders.shares])
     counts = [phone["counts"] for phone in phones]
     assert settled.accepted.tolist() == counts
     assert total["refused"] == b"".join(
         given["report_id"] for given, counted in zip(reports, counts, strict=True) if not counted
     )
     assert total["verifiers"] == helpers.shares[settled.accepted].tobytes()
-    noisy = zip(numbers(field.encode(settled.total)), PROVED["helpers_noise"], strict=True)
+    noisy = zip(numbers(field.encode(settled.total)), case["helpers_noise"], strict=True)
     assert numbers(total["total"]) == [(entry + noise) % PRIME for entry, noise in noisy]
     said = textbook.body_of(total)
-    assert said.hex() == PROVED["helper_total_body"]
+    assert said.hex() == case["helper_total_body"]
     assert total["signature"] == textbook.signature(private("helper"), b"helper's total", said)
-    ours = PROOF.settle(leaders, [share.tobytes() for share in helpers.shares])
+    ours = proof.settle(leaders, [share.tobytes() for share in helpers.shares])
     halves = zip(
         numbers(total["total"]),
         numbers(field.encode(ours.total)),
-        PROVED["leaders_noise"],
+        case["leaders_noise"],
         strict=True,
     )
     published = [sum(entry) % PRIME for entry in halves]
     assert [entry - PRIME * (entry > PRIME // 2) for entry in published] == [
-        entry for row in PROVED["result"] for entry in row
+        entry for row in case["result"] for entry in row
     ]
     ballots = [np.array(phone["input"]) for phone in phones if phone["counts"]]
-    noise = np.array(PROVED["helpers_noise"]) + np.array(PROVED["leaders_noise"])
+    noise = np.array(case["helpers_noise"]) + np.array(case["leaders_noise"])
     counted = np.sum(ballots, axis=0).reshape(-1) + noise
-    assert counted.tolist() == np.array(PROVED["result"]).reshape(-1).tolist()
+    assert counted.tolist() == np.array(case["result"]).reshape(-1).tolist()
 
 
 # --------------------------------------------------------------------------------- what is refused

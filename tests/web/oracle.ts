@@ -27,19 +27,28 @@ import {
   planOf,
   sumOf,
 } from "../../client/web/protocol/phases/plan.ts";
-import type { Proof } from "../../client/web/protocol/prio3/shapes.ts";
+import { Circuit } from "../../client/web/protocol/prio3/circuit.ts";
+import { sharded } from "../../client/web/protocol/prio3/prio3.ts";
+import { type Proof, type Shape, shapeOf } from "../../client/web/protocol/prio3/shapes.ts";
 import { composedCost, epsilonAt } from "../../client/web/protocol/privacy/accounting.ts";
 import { composedEpsilon } from "../../client/web/protocol/privacy/composition.ts";
 import { Ledger } from "../../client/web/protocol/privacy/ledger.ts";
 import { encodeInput, packWords, subtract } from "../../client/web/protocol/secure_sum/encoding.ts";
 import { offerDigest, refusalsOfOffer } from "../../client/web/protocol/secure_sum/offer.ts";
-import { sumParameters, widthOf } from "../../client/web/protocol/secure_sum/parameters.ts";
+import {
+  checkSum,
+  lengthOf,
+  sumParameters,
+  widthOf,
+} from "../../client/web/protocol/secure_sum/parameters.ts";
 import { provedInput } from "../../client/web/protocol/secure_sum/proofs.ts";
 import { helperShare, makeReport } from "../../client/web/protocol/secure_sum/report.ts";
 import { type Bytes, hex, pack, Real, unpack, type Wire } from "../../client/web/protocol/wire.ts";
 import { cellsInput, labelsInput } from "../../client/web/voting/inputs.ts";
+import { quantized } from "../../client/web/voting/vectors.ts";
 import { answering } from "./line.ts";
 import { played } from "./phones.ts";
+import { seconds } from "./proof_time.ts";
 import { of } from "./vectors.ts";
 
 const LIMIT = 64 * 2 ** 20;
@@ -71,6 +80,7 @@ function counted(looks: readonly [number, number, boolean][]): number[] {
 const CALLS: Record<string, (...given: any[]) => unknown> = {
   played,
   counted,
+  seconds,
   /** Write again what was read, in its own order and in that of names. */
   repacked(digits: string) {
     const value: Wire = unpack(of(digits), LIMIT);
@@ -115,6 +125,32 @@ const CALLS: Record<string, (...given: any[]) => unknown> = {
     const made = provedInput(proof, input.length, of(digest), input, of(id), of(own));
     return [made.public, made.share, made.seed].map(hex);
   },
+  /** The same of any vector: its entries as they are, in their lowest bits, the rest as of another. */
+  lied(
+    proof: Proof,
+    digest: string,
+    input: number[],
+    other: number[],
+    id: string,
+    own: string,
+  ) {
+    const shape = shapeOf(proof, input.length);
+    const above = Array<number>(proof.proof === "counts" ? proof.width - 1 : 0).fill(0);
+    const entries = input.flatMap((value) => [value, ...above]).map(BigInt);
+    const careless: Shape = Object.assign(Object.create(shape), {
+      fixed: () => [...entries, ...shape.fixed(other).slice(entries.length)],
+    });
+    const made = sharded(new Circuit(careless), of(digest), input, of(id), of(own));
+    return [made.public, made.share, made.seed].map(hex);
+  },
+  /** Return the elements that an encoded input of a sum has; its parameters are checked. */
+  encoded(digits: string) {
+    const sum = sumParameters.read(unpack(of(digits), LIMIT));
+    checkSum(sum);
+    const shape = shapeOf(sum.proof!, lengthOf(sum));
+    return shape.squares + shape.bits;
+  },
+  quantized: (vector: number[]) => [...quantized(Float64Array.from(vector))],
   expenses: (agreed: string, weight: number) => expensesOf(phase(agreed), weight),
   sum(agreed: string, name: string) {
     const known = phase(agreed);

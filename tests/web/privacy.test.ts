@@ -233,7 +233,8 @@ test("a phase is refused by the limit that it breaks", async () => {
   for (const kind of ["statistics", "discovery", "labelling"] as const)
     assert.deepEqual(refused({}, kind), []);
   assert.deepEqual(refused({ summation: "bell" }), ["protocol"]);
-  assert.deepEqual(refused({ summation: "two-operators" }), ["protocol"]);
+  for (const summation of ["two-operators", "two-operators-unproved"])
+    assert.deepEqual(refused({ summation }), []);
   assert.deepEqual(refused({ phones: 99 }), ["least_phones"]);
   assert.deepEqual(refused({ phones: 10 ** 7 + 1 }), ["largest_phones", "delta"]);
   assert.deepEqual(refused({ dropout: 0.31 }), ["largest_dropout"]);

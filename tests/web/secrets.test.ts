@@ -8,8 +8,10 @@ import { Memory } from "../../client/web/phone/memory.ts";
 import { answered } from "../../client/web/phone/phone.ts";
 import { LabelHierarchy } from "../../client/web/protocol/environments.ts";
 import { decodeTask, openingOf, type PartTask } from "../../client/web/protocol/messages.ts";
+import { decode, MODULUS } from "../../client/web/protocol/prio3/field.ts";
+import { expanded } from "../../client/web/protocol/prio3/xof.ts";
 import { encodeInput, type Words } from "../../client/web/protocol/secure_sum/encoding.ts";
-import { sendReport } from "../../client/web/protocol/secure_sum/offer.ts";
+import { type Offer, offerDigest, sendReport } from "../../client/web/protocol/secure_sum/offer.ts";
 import {
   lengthOf,
   type SumParameters,
@@ -93,12 +95,34 @@ async function inputOf(share: Bytes, seed: Bytes, parameters: SumParameters): Pr
   });
 }
 
+/** What elements become with the helper's: an input that was proved, if these follow from its seed. */
+async function provedInputOf(share: Bytes, random: Bytes, offer: Offer): Promise<number[]> {
+  const { parameters } = offer;
+  const proof = parameters.proof!;
+  const length = lengthOf(parameters);
+  const width = proof.proof === "counts" ? proof.width : 1;
+  // Of draft-irtf-cfrg-vdaf-20, section 6.2.1: version 18, a VDAF, its number, and the usage 1.
+  const counts = width === 1 ? [0, 0, 0, 5] : [255, 255, 0, 1];
+  const number = proof.proof === "norm" ? [255, 255, 0, 0] : counts;
+  const tag = Uint8Array.from([18, 0, ...number, 0, 1, ...(await offerDigest(offer))]);
+  const helpers = expanded(length * width, tag, random.slice(0, 32), Uint8Array.of(1));
+  const places = decode(share.slice(0, 16 * length * width)).map((leaders, at) => {
+    const sum = (leaders + helpers[at]!) % MODULUS;
+    return Number(2n * sum < MODULUS ? sum : sum - MODULUS);
+  });
+  return Array.from({ length }, (_, at) =>
+    places
+      .slice(at * width, (at + 1) * width)
+      .reduceRight((sum, bit) => 2 * sum + bit, 0),
+  );
+}
+
 test("a report in every step rests on a seed, an identifier and a key of its own", async () => {
   const { phones } = await vectors("refused");
   const takesPart = phones.filter(({ outcomes }: any) =>
     outcomes.every((each: any) => "booked" in each),
   );
-  const types = new Set<string>();
+  const kinds = new Set<string>();
   const drawn: Bytes[] = [];
   for (const given of takesPart) {
     const { store, about } = await prepared(given);
@@ -110,15 +134,21 @@ test("a report in every step rests on a seed, an identifier and a key of its own
         await memory.commit();
         return made!;
       });
-      types.add(task.type);
-      assert.deepEqual(sizes(asked), [32, 16]);
+      const opening = openingOf(task);
+      const { offer } = opening.offer!;
+      const { parameters } = offer;
+      const { proof } = parameters;
+      kinds.add(`${task.type} ${proof?.proof}`);
+      // A proof takes two blinds and a seed of its own, too.
+      assert.deepEqual(sizes(asked), [proof === null ? 32 : 128, 16]);
       drawn.push(...asked.bytes);
       const [seed, reportId] = asked.bytes as [Bytes, Bytes];
       const report = unpack(body, 2 ** 26) as Map<string, any>;
       assert.deepEqual(hex(report.get("report_id")), hex(reportId));
-      const opening = openingOf(task);
-      const { parameters } = opening.offer!.offer;
-      const input = await inputOf(report.get("share"), seed, parameters);
+      const share = report.get("share");
+      const input = await (proof === null
+        ? inputOf(share, seed, parameters)
+        : provedInputOf(share, seed, offer));
       const bound = Number(parameters.bound);
       assert.ok(input.every((value) => Math.abs(value) <= bound));
       // The same draws make the same report; a pair before tried the key of the offer.
@@ -129,8 +159,11 @@ test("a report in every step rests on a seed, an identifier and a key of its own
       drawn.push(same.sealed.slice(0, 32)); // the public key of the pair
     }
   }
-  const steps = ["count-contacts", "label-samples", "sum-cells", "sum-labels"];
-  assert.deepEqual([...types].sort(), steps);
+  assert.deepEqual([...kinds].sort(), [
+    ...["count-contacts norm", "count-contacts undefined"],
+    ...["label-samples counts", "label-samples undefined"],
+    ...["sum-cells norm", "sum-cells undefined", "sum-labels norm"],
+  ]);
   assert.equal(distinct(drawn), drawn.length);
 });
 

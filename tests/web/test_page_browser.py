@@ -413,7 +413,7 @@ def test_a_page_hears_takes_part_and_gets_names_and_forgets(
         labels=(HERE, *OTHERS),
         dropout=0.05,
         sums=0,
-        summation=SummationName.TWO_OPERATORS_UNPROVED,
+        summation=SummationName.TWO_OPERATORS,
     )
     with opened(chromium) as (page, complaints), contextlib.closing(Crowd(operators)) as crowd:
         joined(page, operators.link())

@@ -34,15 +34,18 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
 from earshot_protocol.prio3.prio3 import Prio3
-from earshot_protocol.prio3.shapes import Counts, Norm, Shape, ballot
+from earshot_protocol.prio3.shapes import LARGEST_LENGTH, Counts, Norm, Shape, ballot
 from earshot_protocol.privacy.accounting import composed_cost, epsilon_at
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Pure, ZeroConcentrated
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, Unit
+from earshot_protocol.privacy.sum_noise import WholeGaussian
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.two_operators.messages import SendReport
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.voting.vectors import quantized, unit_steps
 from earshot_protocol.wire import Matrix, canonical, encode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +98,9 @@ def crowd(draw: st.DrawFn) -> dict[str, Any]:
         "dropout": draw(st.sampled_from([0.0, 0.1, 0.1, 0.1, 0.2, 0.3, 0.31])),
         "corrupted": draw(st.sampled_from([0.0, 0.05, 0.05, 0.05, 0.1, 0.7, 0.9])),
         "step_seconds": draw(st.sampled_from([86_400.0, 0.5])),
-        "summation": SummationName.TWO_OPERATORS_UNPROVED,
+        "summation": draw(
+            st.sampled_from([SummationName.TWO_OPERATORS, SummationName.TWO_OPERATORS_UNPROVED])
+        ),
     }
 
 
@@ -432,7 +437,48 @@ def test_what_a_phone_heard_becomes_the_same_input(web: WebPhone, data: st.DataO
         )
         wanted = own._labels(memory, parameters, label_task)
         assert found == wanted.reshape(-1).tolist()
-        assert math.fsum(entry**2 for entry in found) <= 2**24
+        assert math.fsum(entry**2 for entry in found) < 2**24
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    length=st.sampled_from([1, 4, 5, 30, 640, 2_560]),
+    off=st.sampled_from([-1e-3, -1e-9, 0.0, 1e-9, 1e-6, 1e-4, 2e-4, 1e-3, 0.01]),
+)
+def test_a_vector_is_rounded_or_refused_as_in_python(
+    web: WebPhone, seed: int, length: int, off: float
+) -> None:
+    vector = np.random.default_rng(seed).standard_normal(length)
+    assert_rounded_alike(web, (1 + off) * vector / np.linalg.norm(vector))
+
+
+@pytest.mark.parametrize(
+    ("steps", "fits"),
+    [
+        ([GRID], False),  # of squares that add up to 2^24
+        ([2048, -2048, 2048, 2048], False),
+        ([4095, 90, -9, 3, 1], False),
+        ([4095, 90, -9, 3, 0], True),  # one less
+        ([0, -4095], True),
+    ],
+)
+def test_a_vector_as_long_as_the_grid_is_no_input(
+    web: WebPhone, steps: list[int], fits: bool
+) -> None:
+    assert assert_rounded_alike(web, np.array(steps) / unit_steps(len(steps))) == fits
+
+
+def assert_rounded_alike(web: WebPhone, vector: np.ndarray[Any, Any]) -> bool:
+    """Both phones make the same steps of a vector; return whether they do not refuse it."""
+    try:
+        wanted = quantized(vector).tolist()
+    except InvalidInputError:
+        with pytest.raises(WebPhoneError, match="InvalidInputError"):
+            web.ask("quantized", vector.tolist())
+        return False
+    assert web.ask("quantized", vector.tolist()) == wanted
+    assert sum(entry**2 for entry in wanted) < 2**24
+    return True
 
 
 class Heard(Memory):
@@ -539,3 +585,60 @@ def test_inputs_are_proved_as_in_python(
     made = Prio3(shape, len(vector), context=context).shard(np.array(vector), nonce, random)
     proof = msgspec.to_builtins(shape)
     assert web.ask("proved", proof, context, vector, nonce, random) == [each.hex() for each in made]
+
+
+@st.composite
+def described(draw: st.DrawFn) -> tuple[Counts | Norm, tuple[int, ...]]:
+    """Numbers of a shape, of which some describe no vector, and the shape of a sum."""
+    rows, columns = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    width = draw(st.sampled_from([1, 2, 5, 32, 33, 0, -1]))
+    block = draw(st.sampled_from([columns, rows * columns, 1, 0, -columns, rows * columns + 1, 4]))
+    most = max(1, block * (2 ** max(width, 0) - 1))
+    total = draw(st.sampled_from([1, most, most + 1, 0, -1]) | st.integers(1, most))
+    return draw(st.sampled_from([Counts(width, total, block), Norm()])), (rows, columns)
+
+
+@given(given=described())
+def test_numbers_of_a_shape_are_refused_as_in_python(
+    web: WebPhone, given: tuple[Counts | Norm, tuple[int, ...]]
+) -> None:
+    assert_described_alike(web, *given)
+
+
+@pytest.mark.parametrize(
+    ("proof", "fits"),
+    [
+        (Counts(32, 2**33 - 2, 2), True),
+        (Counts(32, 2**33 - 1, 2), False),
+        (Counts(33, 1, 2), False),
+        (Counts(1, 1, 3), False),
+        (Counts(1, 1, 8), False),
+        (Counts(1, 0, 4), False),
+    ],
+)
+def test_the_largest_numbers_of_a_shape_are_python_s(
+    web: WebPhone, proof: Counts, fits: bool
+) -> None:
+    assert assert_described_alike(web, proof, (2, 2)) == fits
+
+
+@pytest.mark.parametrize("proof", [Norm(), Counts(1, 2**20, 2**20), Counts(4, 15, 1)])
+def test_no_more_entries_are_proved_than_in_python(web: WebPhone, proof: Counts | Norm) -> None:
+    assert assert_described_alike(web, proof, (LARGEST_LENGTH // 16, 16))
+    assert not assert_described_alike(web, proof, (LARGEST_LENGTH // 16 + 1, 16))
+
+
+def assert_described_alike(web: WebPhone, proof: Counts | Norm, shape: tuple[int, ...]) -> bool:
+    """Both phones refuse parameters, or encode inputs in as many elements."""
+    noise = WholeGaussian(2**20)
+    parameters = TwoOperatorParameters(100, shape, GRID, noise, 50, 1000.0, proof)
+    try:
+        parameters.check()
+    except InvalidParametersError:
+        with pytest.raises(WebPhoneError, match="InvalidParametersError"):
+            web.ask("encoded", canonical(parameters))
+        return False
+    length = parameters.length
+    wanted = proof.squares(length) + proof.bits(length)
+    assert web.ask("encoded", canonical(parameters)) == wanted
+    return True

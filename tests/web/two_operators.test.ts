@@ -81,7 +81,7 @@ test("reach and width", () => {
 });
 
 test("the parameters of a sum follow from those of its phase", () => {
-  let seen = 0;
+  const seen = new Set<string>();
   for (const { parameters: given, part: name, sum, width } of all.sums) {
     if (!SPOKEN.includes(given.type)) continue;
     const phase = read(parameters, given);
@@ -90,9 +90,18 @@ test("the parameters of a sum follow from those of its phase", () => {
     const found = sumOf(phase, { ...part, shape: sum.shape });
     assert.deepEqual(found, read(sumParameters, sum));
     assert.equal(widthOf(found), width);
-    seen += 1;
+    seen.add(`${phase.summation}, ${name}: ${found.proof?.proof}`);
   }
-  assert.equal(seen, 6);
+  const proofs = { cells: "norm", labels: "norm", histogram: "norm", votes: "counts", check: "counts" };
+  for (const [name, proof] of Object.entries(proofs)) {
+    for (const [summation, wanted] of [
+      ["two-operators", proof],
+      ["two-operators-unproved", "undefined"],
+    ] as const) {
+      const found = [...seen].filter((each) => each.startsWith(`${summation}, ${name}`));
+      assert.ok(found.length > 0 && found.every((each) => each.endsWith(`: ${wanted}`)), name);
+    }
+  }
 });
 
 test("sums under which nothing should run are refused", () => {
@@ -132,7 +141,7 @@ test("what a phase costs follows from one operator's noise", () => {
       seen += 1;
     });
   }
-  assert.equal(seen, 12);
+  assert.equal(seen, 24);
 });
 
 test("an input is split as the vectors say, in words of every size", async () => {
@@ -232,6 +241,23 @@ test("an offer is refused by the first rule that is broken", async () => {
   ]);
 });
 
+test("whatever is to be proved, a phone without what proves refuses by that name", async () => {
+  const [phone] = all.sum.phones;
+  const given = opening(phone.task);
+  const { parameters: stated, opens } = given.offer!.offer;
+  for (const proof of [
+    null,
+    { proof: "norm" },
+    { proof: "counts", width: 1, total: 1, block: 2 },
+  ] as const) {
+    const load = () => Promise.reject(new TypeError("Failed to fetch"));
+    const expected = { ...stated, proof };
+    const told = of(all.sum.told);
+    const [first] = await refusalsOfOffer(given, expected, told, operators, opens, load);
+    assert.equal(first?.rule, proof === null ? undefined : "proofs");
+  }
+});
+
 test("each of the two signatures is needed", async () => {
   const [phone] = all.sum.phones;
   const given = opening(phone.task);
@@ -274,9 +300,9 @@ test("a report is that of the vectors, bit for bit, and its seed is erased", asy
   assert.ok(seen >= 3);
 });
 
-test("a proved report is that of the vectors, bit for bit, and of nothing but a ballot", async () => {
+test("a proved report is that of the vectors, bit for bit, and of nothing but a valid input", async () => {
   const kinds = new Set<boolean>();
-  for (const phone of all.proved_sum.phones) {
+  for (const phone of [...all.proved_sum.phones, ...all.proved_vectors.phones]) {
     const given = opening(phone.task);
     const wanted = unpack(of(phone.report), 2 ** 20) as Map<string, Bytes>;
     const drawn = {

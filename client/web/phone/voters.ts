@@ -6,7 +6,7 @@
 
 import { InvalidInputError } from "../protocol/errors.ts";
 import { row, type Rows } from "../protocol/matrix.ts";
-import { unitRows } from "../voting/geometry.ts";
+import { product, type Row, unitRows } from "../voting/geometry.ts";
 
 /** Number of a sample's neighbours that vote on it. */
 const NEIGHBOURS = 5;
@@ -18,8 +18,6 @@ const LEAST_LIKENESS = 0.5;
 const REACH = 3;
 /** Number of newest recordings from which that median is computed. */
 const COMPARED = 500;
-
-type Row = Rows["values"];
 
 /** An app's model. Changes to the phone wait until it has answered. */
 export interface Voter {
@@ -91,18 +89,11 @@ function medianDistance(rows: readonly Row[]): number {
       return Math.sqrt(Math.max(0, 2 - 2 * Math.max(...others)));
     })
     .sort((one, other) => one - other);
-  const middle = distances.length >> 1;
-  const upper = distances[middle]!;
-  return distances.length % 2 ? upper : (distances[middle - 1]! + upper) / 2;
+  const { length } = distances;
+  return (distances[(length - 1) >> 1]! + distances[length >> 1]!) / 2;
 }
 
 function rowsOf(points: Rows): readonly Row[] {
   const unit = unitRows(points);
   return Array.from({ length: unit.rows }, (_, at) => row(unit, at));
-}
-
-function product(one: Row, other: Row): number {
-  let sum = 0;
-  for (let at = 0; at < one.length; at++) sum += one[at]! * other[at]!;
-  return sum;
 }

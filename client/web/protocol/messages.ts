@@ -28,9 +28,10 @@ import { choices, encoderName, labelName, LARGEST_LABELS, releases } from "./pha
 import { geometryName } from "./phases/places.ts";
 import { type Parameters, parameters } from "./phases/plan.ts";
 import { statistics, statisticsParameters } from "./phases/statistics.ts";
-import { refusal } from "./rules.ts";
+import { refusal, refusalOfBell } from "./rules.ts";
 import { type SendReport, sendReport } from "./secure_sum/offer.ts";
 import { phoneReport } from "./secure_sum/report.ts";
+import { KEY_ID, NO_KEY_ID } from "./signatures.ts";
 import { type Bytes, joined, unpack, type Wire } from "./wire.ts";
 
 const LARGEST_TASK_BYTES = 64 * 2 ** 20;
@@ -165,9 +166,11 @@ export function refusalOf(given: Task): RefusedError | null {
     case "share-keys":
     case "mask-input":
     case "unmask":
-      return bells();
+      return refusalOfBell();
     default:
-      return "advertise" in given && given.advertise.type === "advertise-keys" ? bells() : null;
+      return "advertise" in given && given.advertise.type === "advertise-keys"
+        ? refusalOfBell()
+        : null;
   }
 }
 
@@ -177,7 +180,7 @@ export function refusalOf(given: Task): RefusedError | null {
  * Throws `RefusedError` for another summation.
  */
 export function openingOf(given: PartTask): SendReport {
-  if (given.advertise.type !== "send-report") throw bells();
+  if (given.advertise.type !== "send-report") throw refusalOfBell();
   return given.advertise;
 }
 
@@ -191,18 +194,12 @@ export function told(given: PartTask, agreed: Parameters): Bytes {
   return joined(canonical(parameters, agreed), canonical(task, { ...given, advertise: alike }));
 }
 
-function bells(): RefusedError {
-  return refusal("protocol", "this phone takes no part in Bell et al.'s sum");
-}
-
 function keyId(): Field<string> {
-  const text = line(64, 1);
+  const text = line(64);
   return {
     read(value) {
       const read = text.read(value);
-      if (!/^[A-Za-z0-9_-]+$/.test(read)) {
-        throw new MalformedMessageError("a name of A-Z a-z 0-9 _ - is needed");
-      }
+      if (!KEY_ID.test(read)) throw new MalformedMessageError(NO_KEY_ID);
       return read;
     },
     write: text.write,

@@ -48,6 +48,11 @@ export const RULES = [
 /** Reason why a phone refuses. The limits have the names of the limits of `phases/acceptance`. */
 export type Rule = (typeof RULES)[number];
 
+/** Return why this phone refuses the summation of a single operator. */
+export function refusalOfBell(): RefusedError {
+  return refusal("protocol", "this phone takes no part in Bell et al.'s sum");
+}
+
 /** Return a refusal whose message begins with the name of its rule. */
 export function refusal(rule: Rule, why: string): RefusedError {
   return new RefusedError(`${rule}: ${why}`, rule);

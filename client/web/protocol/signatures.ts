@@ -10,7 +10,9 @@ import { InvalidInputError } from "./errors.ts";
 import { type Bytes, joined, utf8 } from "./wire.ts";
 
 const COVERED = '("@method" "@path" "content-type" "content-digest")';
-const KEY_ID = /^[A-Za-z0-9_-]{1,64}$/;
+/** A name under which a server knows a key, and what is said of any other. */
+export const KEY_ID = /^[A-Za-z0-9_-]{1,64}$/;
+export const NO_KEY_ID = "a name is 1 to 64 of A-Z a-z 0-9 _ -";
 const LATEST = 1e12;
 // PKCS #8 header of an Ed25519 private key of 32 bytes (RFC 8410, section 7).
 const PKCS8 = Uint8Array.of(48, 46, 2, 1, 0, 48, 5, 6, 3, 43, 101, 112, 4, 34, 4, 32);
@@ -84,7 +86,7 @@ export async function sign(
   contentType: string,
   body: Bytes,
 ): Promise<SignedFields> {
-  if (!KEY_ID.test(keyId)) throw new InvalidInputError("a name of 1 to 64 of A-Z a-z 0-9 _ -");
+  if (!KEY_ID.test(keyId)) throw new InvalidInputError(NO_KEY_ID);
   if (!Number.isInteger(created) || created < 0 || created >= LATEST) {
     throw new InvalidInputError(`created=${created}: must be whole seconds since 1970`);
   }

@@ -8,6 +8,8 @@
 import { InvalidInputError } from "../protocol/errors.ts";
 import { row, type Rows } from "../protocol/matrix.ts";
 
+/** Entries of a row. */
+export type Row = Rows["values"];
 export type Geometry = "euclidean" | "spherical";
 
 /** Steps per unit length: finer than float32, with inner products that stay below 2^53. */
@@ -44,13 +46,12 @@ export function unitRows(points: Rows): Rows {
   const scaled = { ...points, values };
   for (let at = 0; at < points.rows; at++) {
     const own = row(scaled, at);
+    const divide = (by: number): void => own.set(own.map((value) => value / by));
     let largest = 0;
     for (const value of own) largest = Math.max(largest, Math.abs(value));
     if (largest === 0) continue;
-    // Dividing by the largest entry first keeps the squares from over- or underflowing.
-    for (let column = 0; column < own.length; column++) own[column]! /= largest;
-    const norm = Math.sqrt(squared(own));
-    for (let column = 0; column < own.length; column++) own[column]! /= norm;
+    divide(largest); // which keeps the squares from over- or underflowing
+    divide(Math.sqrt(squared(own)));
   }
   return scaled;
 }
@@ -86,7 +87,8 @@ export function nearest(points: Rows, centroids: Rows, geometry: Geometry): numb
     const unit = unitRows(rows); // which also checks them
     return isSpherical ? { ...unit, values: unit.values.map((v) => rint(v * SPHERE_GRID)) } : rows;
   }) as [Rows, Rows];
-  const distance = isSpherical ? opposite : squaredDistance;
+  const distance = (one: Row, other: Row): number =>
+    isSpherical ? -product(one, other) : squaredDistance(one, other);
   return Array.from({ length: own.rows }, (_, at) => {
     const point = row(own, at);
     let [best, least] = [0, Infinity];
@@ -102,19 +104,17 @@ export function nearest(points: Rows, centroids: Rows, geometry: Geometry): numb
 export function likeness(points: Rows, at: number, others: Rows, other: number): number {
   const one = unitRows({ rows: 1, columns: points.columns, values: row(points, at) });
   const two = unitRows({ rows: 1, columns: others.columns, values: row(others, other) });
-  return -opposite(one.values, two.values);
+  return product(one.values, two.values);
 }
 
-function opposite(one: Float32Array | Float64Array, other: Float32Array | Float64Array): number {
+/** Return the inner product of two rows. */
+export function product(one: Row, other: Row): number {
   let sum = 0;
-  for (let at = 0; at < one.length; at++) sum -= one[at]! * other[at]!;
+  for (let at = 0; at < one.length; at++) sum += one[at]! * other[at]!;
   return sum;
 }
 
-function squaredDistance(
-  one: Float32Array | Float64Array,
-  other: Float32Array | Float64Array,
-): number {
+function squaredDistance(one: Row, other: Row): number {
   let sum = 0;
   for (let at = 0; at < one.length; at++) sum += (one[at]! - other[at]!) ** 2;
   return sum;

@@ -40,7 +40,7 @@ export function bounded(values: Float64Array, counts: Iterable<number>, least = 
 }
 
 /**
- * Return a vector of norm at most 1 as whole numbers of norm at most 2^12.
+ * Return a vector of norm at most 1 as whole numbers of norm below `GRID`.
  *
  * Throws `InvalidInputError` if it is longer or not finite: nothing of it may be released.
  */
@@ -53,7 +53,7 @@ export function quantized(vector: Float64Array): Int32Array {
     return step;
   });
   // Negated, so that NaN is refused.
-  if (!(sum <= GRID ** 2)) {
+  if (!(sum < GRID ** 2)) {
     throw new InvalidInputError("a vector must be finite and at most 1 long to be summed");
   }
   return Int32Array.from(steps);

@@ -214,6 +214,7 @@ class Circuit:
         return padded.reshape(len(values), calls, self.chunk_length, 2)
 
 
+@functools.lru_cache(maxsize=64)  # a server asks once a report
 def shortest_chunks(shape: Shape, length: int) -> int:
     """Return the chunk length, near the root of the encoded length, of the shortest proof."""
     longest = Circuit(shape, length, 1).encoded_length

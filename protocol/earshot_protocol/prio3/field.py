@@ -51,6 +51,17 @@ class Arithmetic(Protocol):
     def dot(self, a: Elements, b: Elements) -> Elements:
         """Return sums of products along the last axis of elements, of at most 2^16 each."""
 
+    def butterfly(self, pairs: Elements, roots: Elements) -> Elements:
+        """Return even + root · odd and even − root · odd, a step of a Fourier transform.
+
+        Args:
+            pairs: Even and odd elements, (…, 2, n, 2).
+            roots: Roots of unity, (n, 2), the first of which is 1.
+
+        Returns:
+            Sums and differences, (…, 2, n, 2).
+        """
+
     def signed_dot(self, a: Elements, signs: Signs) -> Elements:
         """Return sums with signs, of at most 2^20 elements each.
 

@@ -53,6 +53,13 @@ class LimbArithmetic:
         # A limb of a product is below 2^35, and `_folded` multiplies it by at most 813 < 2^10.
         return _normalised(_folded(_products(a, b).sum(axis=-1)))
 
+    def butterfly(self, pairs: Elements, roots: Elements) -> Elements:
+        """Return even + root · odd and even − root · odd."""
+        even, odd = pairs[..., 0, :, :], pairs[..., 1, :, :]
+        if len(roots) > 1:  # else the root is 1
+            odd = self.multiply(odd, roots)
+        return np.stack((self.add(even, odd), self.subtract(even, odd)), axis=-3)
+
     def signed_dot(self, a: Elements, signs: Signs) -> Elements:
         """Return sums with signs, of at most 2^20 elements each."""
         # Doubles hold sums of 2^20 limbs of 16 bits exactly, so they do not depend on their order.

@@ -68,11 +68,7 @@ def _values(coefficients: Elements, field: Arithmetic) -> Elements:
     half = 1
     while half < order:
         pairs = values.reshape(*lead, order // (2 * half), 2, half, 2)
-        even, odd = pairs[..., 0, :, :], pairs[..., 1, :, :]
-        if half > 1:  # else the root is 1
-            odd = field.multiply(odd, roots(2 * half)[:half])
-        pairs = np.stack((field.add(even, odd), field.subtract(even, odd)), axis=-3)
-        values = pairs.reshape(coefficients.shape)
+        values = field.butterfly(pairs, roots(2 * half)[:half]).reshape(coefficients.shape)
         half *= 2
     return values
 

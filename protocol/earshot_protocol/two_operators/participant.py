@@ -10,6 +10,8 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
+from earshot_protocol.prio3.field import Arithmetic
+from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.two_operators.messages import ID_BYTES, SEED_BYTES, PhoneReport, SendReport
@@ -59,6 +61,11 @@ class ReportingParticipant:
         """Name of the round whose task it answers next."""
         return self._round
 
+    @staticmethod
+    def arithmetic() -> Arithmetic:
+        """Return the engine that computes proofs; only simulations have another one."""
+        return LimbArithmetic()
+
     @property
     def done(self) -> bool:
         """Whether it has sent its report."""
@@ -81,7 +88,7 @@ class ReportingParticipant:
             share = encoding.pack(rest, offer.parameters.modulus_bits)
         else:
             vector = encoding.decode(self._words, offer.parameters).reshape(-1).astype(np.int64)
-            public, share, seed = proof_of(offer).shard(vector, report_id)
+            public, share, seed = proof_of(offer, self.arithmetic()).shard(vector, report_id)
         key = X25519PublicKey.from_public_bytes(offer.key)
         self._round = DONE
         return PhoneReport(

@@ -53,6 +53,10 @@ class CompiledArithmetic:
         """Return sums of at most 2^16 products along the last axis of elements."""
         return _run(_dot, a, b)
 
+    def butterfly(self, pairs: Elements, roots: Elements) -> Elements:
+        """Return even + root · odd and even − root · odd."""
+        return _run(_butterfly, pairs, roots)
+
     def signed_dot(self, a: Elements, signs: Signs) -> Elements:
         """Return sums with signs, of at most 2^20 elements each."""
         return _run(_signed_dot, a, signs)
@@ -211,6 +215,18 @@ def _dot(a, b, result):  # type: ignore[no-untyped-def]
     t0, t1, t2, t3 = _product(upper_low, upper_high, _FOLD_LOW, _FOLD_HIGH)
     upper_low, upper_high = _remainder(t0, t1, t2, t3)
     result[0], result[1] = _sum(low, high, upper_low, upper_high)
+
+
+@numba.guvectorize(
+    ["void(uint64[:, :, :], uint64[:, :], uint64[:, :, :])"], "(p,n,k),(n,k)->(p,n,k)"
+)
+def _butterfly(pairs, roots, result):  # type: ignore[no-untyped-def]
+    for i in range(roots.shape[0]):
+        t0, t1, t2, t3 = _product(pairs[1, i, 0], pairs[1, i, 1], roots[i, 0], roots[i, 1])
+        low, high = _remainder(t0, t1, t2, t3)
+        even_low, even_high = pairs[0, i, 0], pairs[0, i, 1]
+        result[0, i, 0], result[0, i, 1] = _sum(even_low, even_high, low, high)
+        result[1, i, 0], result[1, i, 1] = _difference(even_low, even_high, low, high)
 
 
 @numba.guvectorize(["void(uint64[:, :], uint8[:, :, :], uint64[:, :])"], "(n,k),(s,t,b)->(s,k)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 
 from earshot_protocol.errors import (
     InvalidInputError,
@@ -20,15 +20,21 @@ class _Phase:
     snapshot: Saved
     step: PresentStep
     tasks: dict[int, bytes]
-    answers: dict[int, bytes] = dataclasses.field(default_factory=dict)
+    answers: MutableMapping[int, bytes]
+    kept: MutableMapping[int, bytes]
     closed: bool = False
-    kept: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
 
 class MemoryPhaseStore(PhaseStore):
-    """In-memory store of phases, for one thread."""
+    """In-memory store of phases, for one thread.
 
-    def __init__(self) -> None:
+    Args:
+        answers: Maker of empty mappings of a step's answers by the phone's number; simulations of
+            large crowds have them elsewhere than in memory.
+    """
+
+    def __init__(self, answers: Callable[[], MutableMapping[int, bytes]] = dict) -> None:
+        self._answers = answers
         self._phases: dict[bytes, _Phase] = {}
 
     @override
@@ -37,7 +43,7 @@ class MemoryPhaseStore(PhaseStore):
     ) -> None:
         if phase in self._phases:
             raise InvalidInputError(f"phase {phase.hex()} exists already")
-        self._phases[phase] = _Phase(snapshot, step, dict(tasks))
+        self._phases[phase] = _Phase(snapshot, step, dict(tasks), self._answers(), {})
 
     @override
     def phases(self) -> tuple[bytes, ...]:
@@ -82,11 +88,11 @@ class MemoryPhaseStore(PhaseStore):
 
     @override
     def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
-        return iter(tuple(self._known(phase).answers.items()))
+        return _lazily(self._known(phase).answers)
 
     @override
     def kept_answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
-        return iter(tuple(self._known(phase).kept.items()))
+        return _lazily(self._known(phase).kept)
 
     @override
     def replace(
@@ -105,10 +111,15 @@ class MemoryPhaseStore(PhaseStore):
                 f"step {step.number} cannot follow step {present}: another process was faster"
             )
         kept = known.answers if keep_answers else {}
-        self._phases[phase] = _Phase(snapshot, step, dict(tasks), kept=kept)
+        self._phases[phase] = _Phase(snapshot, step, dict(tasks), self._answers(), kept)
 
     def _known(self, phase: bytes) -> _Phase:
         try:
             return self._phases[phase]
         except KeyError:
             raise InvalidInputError(f"no phase {phase.hex()}") from None
+
+
+def _lazily(answers: MutableMapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
+    """Return the answers that are there now, each read when it is wanted."""
+    return ((phone, answers[phone]) for phone in tuple(answers))

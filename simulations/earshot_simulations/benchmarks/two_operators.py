@@ -2,45 +2,56 @@
 
 The parties are the product's: phones that report, a leader, and a helper with its book in memory.
 The floor is 200 X25519 exchanges, timed between the reports of the same run. Phones contribute
-vectors, or proved ballots.
+vectors of length 1, as discovery and statistics sum them, or ballots, and prove them or not.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import statistics
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from earshot_protocol.prio3.shapes import Counts
+from earshot_protocol.prio3.shapes import Counts, Norm, ballot
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.secure_sum.interface import HELPER
+from earshot_protocol.secure_sum.interface import HELPER, Summation
 from earshot_protocol.sum_in_process import Vector, run_sum
 from earshot_protocol.summations import TWO_OPERATORS
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.rounds import OFFER, REPORT, TOTAL
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_simulations.benchmarks.secure_sum import (
-    LARGEST_ENTRY,
     SumMeasured,
     bell,
     random_inputs,
     staying_phones,
 )
-from earshot_simulations.engine.operators import SimulatedOperators
+from earshot_simulations.engine.operators import CompiledParticipant, SimulatedOperators
 
-LENGTHS, BALLOTS = (100, 640, 1000, 10_000), (100, 640, 2000)
-"""Entries of vectors and of proved ballots."""
+LENGTHS = (640, 2560)
+"""Entries of an input: a sum of labels of ten rows, and one of twenty cells of 128 numbers."""
 FLOOR_EXCHANGES = 200
 _MULTIPLIER = 2
-"""Standard deviation of each operator's noise over the largest entry: w is 21 for 1,000 phones."""
+"""Standard deviation of each operator's noise on vectors, over their length."""
 _ONES = 5
-"""Ones of a proved ballot."""
+"""Ones of a ballot."""
 _SCALE = 2.0
 """Scale of each operator's noise on ballots: ε is 1 for a recording."""
 _WINDOW = 86_400.0
+_COMPILED = dataclasses.replace(TWO_OPERATORS, participant=CompiledParticipant)
+
+
+class Input(enum.StrEnum):
+    """What phones put into a sum."""
+
+    UNPROVED = "vectors, unproved"
+    VECTORS = "vectors"
+    BALLOTS = "ballots"
 
 
 def benchmark(
@@ -50,70 +61,63 @@ def benchmark(
     dropout: float,
     corrupted: float,
     progress: Progress = silent,
-    *,
-    proved: bool = False,
+    inputs: Sequence[Input] = tuple(Input),
 ) -> list[dict[str, Any]]:
     """Run real sums over random inputs of each length, by two operators and by Bell et al.
 
     Args:
         phones: Number of phones.
         neighbours: Neighbours of a phone in Bell et al.'s sum; None for the smallest safe number.
-        lengths: Entries of a vector, each between −1000 and 1000; a sum of both kinds for each.
+        lengths: Entries of an input; a sum of each kind for each.
         dropout: Fraction of phones that send no report, or drop out of Bell et al.'s sum.
         corrupted: Tolerated fraction of corrupted phones in Bell et al.'s sum.
         progress: Callback that receives the round, and the parties done and in all.
-        proved: Whether phones put proved ballots of at most five ones into the sums by two
-            operators, instead of vectors.
+        inputs: What phones put into the sums by two operators. Where it is proved, a second sum has
+            phones with compiled arithmetic, as simulated ones have.
 
     Returns:
-        A row for each length, by the names of the JSON output; times in milliseconds of CPU, for
-        phones medians.
+        A row for each length and kind of input, by the names of the JSON output; times in
+        milliseconds of CPU, for phones medians.
 
     Raises:
         InvalidParametersError: No sum is safe under these parameters.
-        MissingExtraError: Ballots are to be proved, and the extra `proofs` is not installed.
+        MissingExtraError: Inputs are to be proved, and the extra `proofs` is not installed.
     """
     rows = []
-    if proved:  # compiles or loads the field arithmetic before anything is timed
-        _sum(3, _ONES, 0, silent, proved=True)
+    for each in inputs:  # compiles or loads the field's arithmetic before anything is timed
+        _sum(each, 3, _ONES, 0, silent, _COMPILED)
     for length in lengths:
         figures, parameters = bell(phones, neighbours, length, dropout, corrupted, progress)
         dropped = parameters.largest_dropout_count
-        row = _sum(phones, length, dropped, progress, proved=proved)
-        rows.append(
-            row
-            | {
-                "bell_neighbours": figures["neighbours"],
-                "bell_phone_ms": figures["phone_cpu_ms"],
-                "bell_phone_bytes": figures["bytes_up"],
-                "bell_server_ms": figures["server_cpu_ms_per_survivor"],
-            }
-        )
+        for each in inputs:
+            row = _sum(each, phones, length, dropped, progress, TWO_OPERATORS)
+            if each is not Input.UNPROVED:
+                compiled = _sum(each, phones, length, dropped, progress, _COMPILED)
+                row["phone_compiled_ms"] = compiled["phone_ms"]
+            rows.append(
+                row
+                | {
+                    "bell_neighbours": figures["neighbours"],
+                    "bell_phone_ms": figures["phone_cpu_ms"],
+                    "bell_phone_bytes": figures["bytes_up"],
+                    "bell_server_ms": figures["server_cpu_ms_per_survivor"],
+                }
+            )
     return rows
 
 
 def _sum(
-    phones: int, length: int, dropped: int, progress: Progress, *, proved: bool
+    kind: Input, phones: int, length: int, dropped: int, progress: Progress, summation: Summation
 ) -> dict[str, Any]:
-    values, staying = _inputs(phones, length, proved), staying_phones(phones, dropped)
-    parameters = TwoOperatorParameters(
-        phones=phones,
-        shape=(length,),
-        bound=1 if proved else LARGEST_ENTRY,
-        noise=WholeLaplace.of(_SCALE)
-        if proved
-        else WholeGaussian.of((_MULTIPLIER * LARGEST_ENTRY) ** 2),
-        least=len(staying),
-        window=_WINDOW,
-        proof=Counts(1, min(_ONES, length), length) if proved else None,
-    )
+    values, staying = _inputs(kind, phones, length), staying_phones(phones, dropped)
+    parameters = _parameters(kind, phones, length, len(staying))
     operators, measured = SimulatedOperators(seed=0), SumMeasured(progress)
     found = run_sum(
         parameters,
         lambda phone: values[phone],
         lambda name: staying,
         measured,
-        dataclasses.replace(TWO_OPERATORS, aggregator=operators.keys),
+        dataclasses.replace(summation, aggregator=operators.keys),
         operators.answer,
     )
     reports = len(staying)
@@ -121,11 +125,12 @@ def _sum(
     phone = 1000 * statistics.median(measured.answers[REPORT])
     floor = measured.floor_ms(FLOOR_EXCHANGES)
     return {
+        "inputs": kind,
         "phones": phones,
         "reports": reports,
         "length": length,
-        **({"ones": min(_ONES, length)} if proved else {"modulus_bits": parameters.modulus_bits}),
         "phone_ms": phone,
+        "phone_compiled_ms": None,
         "phone_bytes": statistics.mean(measured.up[phone] for phone in staying),
         "helper_ms": 1000 * sum(measured.answers[OFFER] + measured.answers[TOTAL]) / reports,
         "helper_bytes": measured.down[HELPER] / reports,
@@ -136,12 +141,34 @@ def _sum(
     }
 
 
-def _inputs(phones: int, length: int, proved: bool) -> Vector:
+def _parameters(kind: Input, phones: int, length: int, least: int) -> TwoOperatorParameters:
+    bound: int = GRID
+    noise: WholeGaussian | WholeLaplace = WholeGaussian.of((_MULTIPLIER * GRID) ** 2)
+    proof: Norm | Counts | None = Norm()
+    if kind is Input.UNPROVED:
+        proof = None
+    elif kind is Input.BALLOTS:
+        bound, noise, proof = 1, WholeLaplace.of(_SCALE), ballot(length, min(_ONES, length))
+    return TwoOperatorParameters(
+        phones=phones,
+        shape=(length,),
+        bound=bound,
+        noise=noise,
+        least=least,
+        window=_WINDOW,
+        proof=proof,
+    )
+
+
+def _inputs(kind: Input, phones: int, length: int) -> Vector:
     """Return inputs of phones, int64 (phones, length): vectors, or ballots with all their ones."""
-    if not proved:
-        return random_inputs(phones, length)
-    ballots = np.zeros_like(random_inputs(phones, length))
+    values = random_inputs(phones, length)
+    if kind is not Input.BALLOTS:
+        steps = values * (unit_steps(length) / np.linalg.norm(values, axis=1, keepdims=True))
+        vectors: Vector = np.rint(steps).astype(np.int64)
+        return vectors
+    ballots = np.zeros_like(values)
     generator = np.random.default_rng(0)
-    for ballot in ballots:
-        ballot[generator.choice(length, min(_ONES, length), replace=False)] = 1
+    for one in ballots:
+        one[generator.choice(length, min(_ONES, length), replace=False)] = 1
     return ballots

@@ -29,7 +29,6 @@ from earshot_protocol.phases.places import AgreedPlaces, Places
 from earshot_protocol.phases.plan import PUBLISHED, SecureSum
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.summations import SUMMATIONS
 from earshot_protocol.wire import encode
 from earshot_server.campaigns.campaign import Campaign
 from earshot_server.campaigns.plan import CampaignPlan, Planning, planned
@@ -46,7 +45,7 @@ from earshot_simulations.engine.course import Course
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Scenario
 from earshot_simulations.engine.local import LocalEngine
-from earshot_simulations.engine.operators import SimulatedOperators
+from earshot_simulations.engine.operators import SIMULATED, SimulatedOperators
 from earshot_simulations.phases.settings import BLOBS, SOUNDSCAPES, Settings
 from earshot_simulations.phases.simulation import opened
 from earshot_simulations.populations import Heterogeneity, SimulatedPopulation
@@ -319,7 +318,7 @@ class _Simulation:
 
     def _scenario(self, crowd: PresentPhones, moment: float, place: int) -> Scenario:
         ideal = self._settings.summation is CampaignSummation.IDEAL
-        summation = IDEAL if ideal else SUMMATIONS[self._campaign.sum.summation]
+        summation = IDEAL if ideal else SIMULATED[self._campaign.sum.summation]
         return Scenario(crowd, self._seed(place), summation, Policy(), moment=moment, lasting=True)
 
     def _seed(self, place: int) -> int:

@@ -33,11 +33,11 @@ def secure_sum(
     """Measure one secure sum: CPU of phone and server, bytes, and whether it was exact.
 
     Args:
-        summation: Summation; those by two operators are measured beside bell, at several lengths.
+        summation: Summation; those by two operators are measured beside bell and, where inputs are
+            proved, beside unproved ones.
         phones: Phones in the sum.
         neighbours: Neighbours of a phone; by default the fewest that are safe.
-        length: Entries of a vector; by default 1000, and with two operators 100 to 10,000, or 100
-            to 2000 of a proved ballot.
+        length: Entries of a vector; by default 1000, and with two operators 640 and 2560.
         dropout: Fraction of phones that drop after sharing their keys, or send no report.
         corrupted: Fraction of phones an adversary may control.
         as_json: Print one JSON object.
@@ -45,12 +45,12 @@ def secure_sum(
     from earshot_simulations.benchmarks import secure_sum, two_operators
 
     if summation is not SummationName.BELL:
-        proved = summation.proved
-        usual = two_operators.BALLOTS if proved else two_operators.LENGTHS
-        lengths = usual if length is None else (length,)
+        kinds = two_operators.Input
+        inputs = tuple(kinds) if summation.proved else (kinds.UNPROVED,)
+        lengths = two_operators.LENGTHS if length is None else (length,)
         with shown() as progress:
             rows = two_operators.benchmark(
-                phones, neighbours, lengths, dropout, corrupted, progress, proved=proved
+                phones, neighbours, lengths, dropout, corrupted, progress, inputs
             )
         _print_table("sums", rows, as_json)
         return

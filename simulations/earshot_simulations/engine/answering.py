@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.labels import LabelHierarchy
-from earshot_client.phone import Phone
+from earshot_client.phone import ANSWERED, Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_task
@@ -30,6 +30,7 @@ from earshot_protocol.phases.plan import PartTask
 from earshot_protocol.secure_sum.messages import MaskInput
 from earshot_protocol.wire import Task
 from earshot_simulations.engine.interface import HeardPoints, Outcomes, PhoneOutcome, Scenario
+from earshot_simulations.engine.operators import CompiledParticipant
 from earshot_simulations.engine.states import States
 from earshot_simulations.populations import seeds
 
@@ -95,6 +96,8 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
     Raises:
         NoRoomError: The disk is full.
     """
+    if issubclass(scenario.summation.participant, CompiledParticipant):
+        CompiledParticipant.arithmetic()  # compiles for seconds, which are no phone's
     began = time.perf_counter()
     crowd = _Crowd(scenario)
     outcomes: list[PhoneOutcome] = []
@@ -189,6 +192,7 @@ class _Crowd:
         except EarshotError as error:
             return PhoneOutcome(number, b"", time.process_time() - started, str(error))
         sent = scenario.attack.sent(number, answer) if answer is not None else b""
+        store.delete(ANSWERED)  # as large as a proof, and nobody asks for it again
         states[number] = store.to_bytes()
         return PhoneOutcome(number, sent, time.process_time() - started)
 

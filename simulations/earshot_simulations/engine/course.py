@@ -21,6 +21,7 @@ from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
+from earshot_simulations.engine.answers import AnswersOnDisk
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.interface import Engine, PhoneOutcome
 from earshot_simulations.shapes import shapes
@@ -114,7 +115,7 @@ class Course:
             InvalidParametersError: No phase can run under these parameters.
         """
         self.coordinator = Coordinator.start(
-            MemoryPhaseStore(),
+            MemoryPhaseStore(AnswersOnDisk),
             discovery,
             parameters,
             now=began,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,15 +79,26 @@ def write_whole(file: Path, content: bytes, needed: float) -> None:
     """
     # A name per process: one that was thought dead may be writing the same file.
     part = file.with_suffix(f".{os.getpid()}")
-    try:
+    with no_room(file.parent, "the states of simulated phones, those of two steps", needed):
         part.write_bytes(content)
         part.replace(file)
+
+
+@contextmanager
+def no_room(folder: Path, what: str, needed: float) -> Iterator[None]:
+    """Name a full disk, and the bytes that are needed in a folder.
+
+    Raises:
+        NoRoomError: The disk is full; the message names the folder and the space needed.
+    """
+    try:
+        yield
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        free = shutil.disk_usage(file.parent).free
+        free = shutil.disk_usage(folder).free
         raise NoRoomError(
-            f"{file.parent}: no room for the states of simulated phones, which need about "
-            f"{needed / 2**20:,.0f} MB (those of two steps; {free / 2**20:,.0f} MB are free); make "
-            "room, lift the limit, or set TMPDIR to a folder of a larger disk"
+            f"{folder}: no room for {what}, which need about {needed / 2**20:,.0f} MB "
+            f"({free / 2**20:,.0f} MB are free); make room, lift the limit, or set TMPDIR to a "
+            "folder of a larger disk"
         ) from None

@@ -19,9 +19,6 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Summation
-from earshot_protocol.summations import TWO_OPERATORS
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.costs import step_costs, together
@@ -32,7 +29,7 @@ from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Engine, EngineError, Scenario
 from earshot_simulations.engine.local import LocalEngine
-from earshot_simulations.engine.operators import SimulatedOperators
+from earshot_simulations.engine.operators import SIMULATED, SimulatedOperators
 from earshot_simulations.own_code import OwnCodeError
 from earshot_simulations.phases import settings as names
 from earshot_simulations.phases.environments import EnvironmentFindings
@@ -50,14 +47,6 @@ from earshot_simulations.populations.embedded import HEAR
 from earshot_simulations.populations.hearing import hearing_once
 from earshot_simulations.populations.own import OwnPopulation
 from earshot_simulations.populations.own_encoder import OwnEncoder
-
-SUMMATIONS: Mapping[names.SummationChoice, Summation] = {
-    names.SummationChoice.REAL: BELL,
-    names.SummationChoice.IDEAL: IDEAL,
-    names.SummationChoice.TWO_OPERATORS: TWO_OPERATORS,
-    names.SummationChoice.TWO_OPERATORS_UNPROVED: TWO_OPERATORS,
-}
-"""Summations by their name in the settings."""
 
 HEARD = ("phones", "recordings", "scenes", "data", "pool", "encoder", "heterogeneity", "seed")
 """Settings that determine what phones hear, without its projection and the labelled part."""
@@ -122,9 +111,11 @@ def simulate(
             attacks = settings.attack(crowd).joined(own.attack, crowd, settings.seed)
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{HEAR}'"
-        summation, policy = SUMMATIONS[settings.summation], POLICIES[settings.agreement]
+        ideal = settings.summation is names.SummationChoice.IDEAL
+        summation = IDEAL if ideal else SIMULATED[settings.summation.protocol]
+        policy = POLICIES[settings.agreement]
         operators = SimulatedOperators(settings.seed)
-        if summation is TWO_OPERATORS:
+        if settings.summation.protocol.by_operators:
             keys = operators.keys
             policy = replace(policy, leaders=(keys.identity,), helpers=(keys.helper,))
         scenario = Scenario(crowd, settings.seed, summation, policy, attacks)
@@ -133,7 +124,7 @@ def simulate(
         course = Course(
             parameters,
             engine,
-            led if summation is TWO_OPERATORS else summation,
+            led if settings.summation.protocol.by_operators else summation,
             _clustering(own),
             settings.seed,
             progress,

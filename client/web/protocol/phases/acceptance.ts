@@ -19,7 +19,7 @@ import {
 import { BUDGETS, type LedgerBudget, OVER, type Standing } from "../privacy/budgets.ts";
 import { isNothing, UNITS } from "../privacy/events.ts";
 import { Ledger } from "../privacy/ledger.ts";
-import { refusal, type Rule } from "../rules.ts";
+import { refusal, refusalOfBell, type Rule } from "../rules.ts";
 import { type Bytes, compared } from "../wire.ts";
 import { honestSurvivors } from "./parameters.ts";
 import {
@@ -92,9 +92,8 @@ export function* refusalsOfPhase(
   ledger: Ledger,
   today: string,
 ): Generator<RefusedError, void> {
-  if (given.summation !== "two-operators-unproved") {
-    const named = given.summation === "bell" ? "Bell et al.'s sum" : "sums with proofs";
-    yield refusal("protocol", `this phone takes no part in ${named} here`);
+  if (given.summation === "bell") {
+    yield refusalOfBell();
     return;
   }
   let planned: readonly Expense[];

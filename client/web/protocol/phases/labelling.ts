@@ -86,7 +86,7 @@ export function checkLabelling(given: LabellingParameters): void {
     for (let at = 0; at < samples.rows; at++) {
       demand(
         row(samples, at).some((value) => value !== 0),
-        "samples: one is zeros in all dimensions; a sample needs a direction",
+        "samples: one is zeros, which have no direction",
       );
     }
   } catch (error) {

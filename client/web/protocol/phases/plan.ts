@@ -92,8 +92,8 @@ export function checkParameters(given: Parameters): void {
 /**
  * Derive the parameters of a part's sum, the same for phones and operators.
  *
- * The bound is that of the largest weight, whatever this phone's is: no message states a weight.
- * Throws `InvalidParametersError` if the sum exceeds a word.
+ * Bound and proof are those of the largest weight, whatever this phone's is: no message states a
+ * weight. Throws `InvalidParametersError` if the sum exceeds a word, or is too long to be proved.
  */
 export function sumOf(given: Parameters, part: Part): SumParameters {
   const { mechanism } = planOf(given).find((each) => each.name === part.name)!;
@@ -104,7 +104,7 @@ export function sumOf(given: Parameters, part: Part): SumParameters {
     noise: mechanism.noise,
     least: Math.max(2, leastSurvivors(given)),
     window: given.step_seconds,
-    proof: null,
+    proof: given.summation === "two-operators" ? mechanism.proof(part.shape) : null,
   };
   checkSum(sum);
   return sum;

@@ -5,7 +5,7 @@
  * has what operators do with their shares, and why the checks are sound.
  */
 
-import { InvalidInputError } from "../errors.ts";
+import { InvalidInputError, InvalidParametersError } from "../errors.ts";
 import type { Bytes } from "../wire.ts";
 import type { Elements } from "./field.ts";
 
@@ -42,10 +42,20 @@ export interface Shape {
   signed(values: readonly number[], drawn: Bytes): Elements;
 }
 
-/** Return the shape that a sum's parameters describe, of vectors with so many entries. */
+/**
+ * Return the shape that a sum's parameters describe, of vectors with so many entries.
+ *
+ * Throws `InvalidParametersError` for numbers that describe no valid vector of these.
+ */
 export function shapeOf(proof: Proof, length: number): Shape {
+  if (!describes(proof, length)) {
+    throw new InvalidParametersError(`${JSON.stringify(proof)} describes no ${length} entries`);
+  }
   return proof.proof === "norm" ? new Norm(length) : new Counts(proof, length);
 }
+
+/** Most bits of a count. */
+const LARGEST_WIDTH = 32;
 
 /**
  * Vectors of counts from 0 on, of which each block adds up to at most a given number.
@@ -154,6 +164,19 @@ class Norm implements Shape {
     }
     return bits.map(BigInt);
   }
+}
+
+function describes(proof: Proof, length: number): boolean {
+  const isUpTo = (most: number, value: number): boolean =>
+    Number.isInteger(value) && value >= 1 && value <= most;
+  if (proof.proof === "norm") return isUpTo(Infinity, length);
+  const { width, total, block } = proof;
+  return (
+    isUpTo(LARGEST_WIDTH, width) &&
+    isUpTo(length, block) &&
+    isUpTo(block * (2 ** width - 1), total) &&
+    length % block === 0
+  );
 }
 
 /** Return the number of bits of a whole number from 1 to 2^53. */

@@ -6,10 +6,11 @@
  */
 
 import { checkProbability, checkWhole, demand } from "../checks.ts";
+import type { Proof } from "../prio3/shapes.ts";
 import type { Expense } from "./accounting.ts";
 import { composedEpsilon } from "./composition.ts";
 import { NOTHING, UNITS, type Unit } from "./events.ts";
-import { eventOf, gaussian, type NoiseOfOperators } from "./sum_noise.ts";
+import { bitLength, eventOf, gaussian, type NoiseOfOperators } from "./sum_noise.ts";
 
 /** Steps per unit of length of a vector that is summed. */
 export const GRID = 2 ** 12;
@@ -28,6 +29,8 @@ export interface SumMechanism {
   readonly distances: Readonly<Record<Unit, { readonly l1: number; readonly l2: number }>>;
   /** Value of δ for which costs are stated. */
   readonly delta: number;
+  /** Return what a phone proves of its input, which has this shape. */
+  readonly proof: (shape: readonly number[]) => Proof;
 }
 
 /**
@@ -55,6 +58,7 @@ export function vectorSum(
       phone: { l1: rounded * GRID, l2: GRID },
     },
     delta,
+    proof: () => ({ proof: "norm" }),
   };
 }
 
@@ -104,6 +108,13 @@ export function voteSum(
       phone: { l1: queries * weight, l2: many * weight },
     },
     delta,
+    // The votes on each sample, a row, add up to one whole vote at most.
+    proof: (shape) => ({
+      proof: "counts",
+      width: bitLength(weight),
+      total: weight,
+      block: shape.at(-1)!,
+    }),
   };
 }
 

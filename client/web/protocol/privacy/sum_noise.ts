@@ -60,7 +60,7 @@ export function eventOf(noise: NoiseOfOperators, l1: number, l2: number): Privac
 }
 
 /** Return the number of bits of a whole number above 0. */
-export function bitLength(value: bigint): number {
+export function bitLength(value: number | bigint): number {
   return value.toString(2).length;
 }
 

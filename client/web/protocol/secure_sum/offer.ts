@@ -52,6 +52,11 @@ export interface Operators {
   readonly helpers: readonly Bytes[];
 }
 
+/** Load what proves inputs. */
+export function loadProofs(): Promise<typeof import("./proofs.ts")> {
+  return import("./proofs.ts");
+}
+
 /** Return the digest that both operators sign, and that binds reports and totals. */
 export async function offerDigest(value: Offer): Promise<Bytes> {
   return sha256(canonical(offer, value));
@@ -70,7 +75,7 @@ export async function refusalsOfOffer(
   told: Bytes,
   operators: Operators,
   now: number,
-  load: () => Promise<unknown> = () => import("./proofs.ts"),
+  load: () => Promise<unknown> = loadProofs,
 ): Promise<readonly RefusedError[]> {
   const signed = opening.offer;
   if (signed === null) return [refusal("wrong_offer", "the task has no offer")];
@@ -79,10 +84,7 @@ export async function refusalsOfOffer(
   const demand = (holds: boolean, rule: Rule, why: string): void => {
     if (!holds) found.push(refusal(rule, why));
   };
-  const { proof } = expected;
-  const proves =
-    proof === null ||
-    (proof.proof === "counts" && (await load().then(Boolean, () => false)));
+  const proves = expected.proof === null || (await load().then(Boolean, () => false));
   demand(proves, "proofs", "what proves its inputs is not here");
   for (const [role, key, known] of [
     ["leader", stated.leader, operators.leaders],
@@ -102,7 +104,7 @@ export async function refusalsOfOffer(
   demand(
     protectsAs(noise, expected.noise),
     "weak_noise",
-    "operators would add less noise than the phase promises, or noise of another law",
+    "less noise than the phase promises, or of another law",
   );
   demand(
     least >= expected.least,

@@ -9,6 +9,8 @@ import { compared } from "../wire.ts";
 
 const LARGEST_PHONES = 10 ** 8;
 const LARGEST_RANK = 8;
+/** Most entries of an input that is proved. */
+const LARGEST_PROVED = 2 ** 20;
 
 /** Parameters that phones and both operators agree on; `proof` is what inputs prove. */
 export const sumParameters = map({
@@ -49,13 +51,16 @@ export function widthOf(parameters: SumParameters): number {
   return bits + 1;
 }
 
-/** Throw `InvalidParametersError` for parameters that no sum may have. */
+/**
+ * Throw `InvalidParametersError` for parameters that no sum may have. The numbers of a proof are
+ * checked where it is made (`shapeOf` of `prio3/shapes`).
+ */
 export function checkSum(parameters: SumParameters): void {
-  const { phones, shape, bound, noise, least, window } = parameters;
+  const { phones, shape, bound, noise, least, window, proof } = parameters;
   checkWhole("phones", phones, 3, LARGEST_PHONES);
   checkWhole("the number of dimensions", shape.length, 0, LARGEST_RANK);
   for (const size of shape) checkWhole("a dimension of shape", size, 1, LARGEST_LENGTH);
-  checkWhole("length", lengthOf(parameters), 1, LARGEST_LENGTH);
+  checkWhole("length", lengthOf(parameters), 1, proof ? LARGEST_PROVED : LARGEST_LENGTH);
   demand(bound >= 1n && bound <= 2n ** 62n, `bound=${bound}: must be from 1 to 2^62`);
   demand(window > 0 && Number.isFinite(window), `window=${window}: must be above 0`);
   checkWhole("least", least, 2, phones);

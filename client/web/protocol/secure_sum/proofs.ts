@@ -13,7 +13,8 @@ import type { Bytes } from "../wire.ts";
  * Split an input of `length` entries into shares that prove that it is valid.
  *
  * `digest` is that of the offer, `random` are 128 secret bytes, used once. Throws
- * `InvalidInputError` for an invalid input.
+ * `InvalidInputError` for an invalid input, and `InvalidParametersError` for a proof that describes
+ * no input of this length.
  */
 export function provedInput(
   proof: Proof,

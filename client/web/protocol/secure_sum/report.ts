@@ -12,7 +12,7 @@ import type { Sharded } from "../prio3/prio3.ts";
 import { type Bytes, joined, utf8 } from "../wire.ts";
 import { encodeInput, packWords, subtract, type Words, wordsOf } from "./encoding.ts";
 import { exchanged, keyPair } from "./exchange.ts";
-import { offerDigest, type SendReport } from "./offer.ts";
+import { loadProofs, offerDigest, type SendReport } from "./offer.ts";
 import { lengthOf, type SumParameters, widthOf } from "./parameters.ts";
 
 const SEED_BYTES = 32;
@@ -63,7 +63,8 @@ export async function draw(size = SEED_BYTES): Promise<Drawn> {
  * is used twice reveals the difference of two inputs. The secret bytes are erased.
  *
  * Throws `UnexpectedMessageError` if the task has no offer, `InvalidInputError` for an invalid
- * input, and `MalformedMessageError` for an invalid key of the helper.
+ * input, `InvalidParametersError` for numbers that describe no input that can be proved, and
+ * `MalformedMessageError` for an invalid key of the helper.
  */
 export async function makeReport(
   task: SendReport,
@@ -83,7 +84,7 @@ export async function makeReport(
     let made: Sharded;
     if (proof === null) made = await halves(parameters, values, random);
     else {
-      const { provedInput } = await import("./proofs.ts");
+      const { provedInput } = await loadProofs();
       made = provedInput(proof, lengthOf(parameters), digest, values, reportId, random);
     }
     const { seed, ...shares } = made;
