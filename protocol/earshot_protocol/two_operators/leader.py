@@ -463,13 +463,18 @@ def check_total_given(
     if (answer.offer, answer.reports) != asked[1:]:
         raise UnexpectedMessageError("a total of another offer or list")
     messages.check_signature(helper, messages.HELPERS_TOTAL, answer.body(), answer.signature)
-    refused = _identifiers(answer.refused)
+    refused = identifiers(answer.refused)
     if len(set(refused)) != len(refused):
         raise MalformedMessageError("a total that refuses a report twice")
     return frozenset(refused)
 
 
-def _identifiers(joined: bytes) -> list[bytes]:
+def identifiers(joined: bytes) -> list[bytes]:
+    """Return the identifiers of reports that a helper's total lists one after another.
+
+    Raises:
+        MalformedMessageError: The last one is cut.
+    """
     if len(joined) % ID_BYTES:
         raise MalformedMessageError("a list of identifiers ends within one")
     return [joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)]

@@ -17,6 +17,8 @@ from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.interface import HELPER, Asks, Summation
+from earshot_protocol.two_operators.leader import PATIENCE, identifiers
+from earshot_protocol.two_operators.messages import HelperTotal, PhoneReport
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
@@ -78,7 +80,7 @@ class Course:
         steps: Records of the steps so far.
         at: Name of the step under way; empty before the first.
         failure: Reason why the phase failed; None if it did not.
-        refused: Number of answers of each phone that the server refused.
+        refused: Number of answers of each phone that the server or the helper refused.
         declined: Reason of each phone that refused a task, by its number.
     """
 
@@ -133,6 +135,7 @@ class Course:
         self._dropouts = draw_dropouts(parameters, seed) if dropouts is None else dropouts
         self.refused: Counter[int] = Counter()
         self.declined: dict[int, str] = {}
+        self._reports: dict[bytes, int] = {}
         self._began = began
         self._progress = progress
         self._after_step = after_step
@@ -142,7 +145,7 @@ class Course:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Refusals by phones and by the server, in sentences: by step, then by phone."""
+        """Refusals by phones and by operators, in sentences: by step, then by phone."""
         return (*self._notes, *(note for _, note in sorted(self._said)))[:_MOST_NOTES]
 
     def run(self) -> None:
@@ -182,8 +185,10 @@ class Course:
             answered += sum(map(bool, accepted))
             self._progress(step.name, answered, asked)
         answering, server_cpu = time.perf_counter() - began, self._server_cpu
-        # Advance past the deadline: phones that have not answered by now are gone.
+        # Advance past the deadline: who has not answered by now is gone.
         late = self._began + (number + 1) * 2 * self._parameters.step_seconds
+        if step.asks is Asks.HELPER and not answered:
+            late += PATIENCE
         self._timed(lambda: self.coordinator.advance(late))
         closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
         discovers = isinstance(self._parameters.plan().part(step.part), LocalRelease)
@@ -212,8 +217,17 @@ class Course:
         task = self.coordinator.task_for(HELPER)
         if self._helper is None or isinstance(task, Wait | Ending):
             return 0
-        answer = self._helper(task)
+        try:
+            answer = self._helper(task)
+        except RemoteError as error:
+            self._notes.append(f"helper, {self.at}: {error}")
+            return 0
         self.coordinator.accept(HELPER, answer)
+        if isinstance(answer, HelperTotal):
+            for phone in sorted(self._reports[each] for each in identifiers(answer.refused)):
+                self._note(phone, f"helper, {self.at}: phone {phone}: its report does not count")
+                self.refused[phone] += 1
+            self._reports = {}
         return len(encode(task)) + len(encode(answer))
 
     def _ended(self, record: SimulatedStep) -> None:
@@ -237,11 +251,14 @@ class Course:
             self._note(outcome.phone, f"phone {outcome.phone}, {step.name}: {outcome.refusal}")
             return 0
         try:
-            self.coordinator.accept(outcome.phone, decode_answer(outcome.answer))
+            answer = decode_answer(outcome.answer)
+            self.coordinator.accept(outcome.phone, answer)
         except RemoteError as error:
             self._note(outcome.phone, f"server, {step.name}: {error}")
             self.refused[outcome.phone] += 1
             return 0
+        if isinstance(answer, PhoneReport):
+            self._reports[answer.report_id] = outcome.phone
         return len(outcome.answer)
 
     def _note(self, phone: int, note: str) -> None:
