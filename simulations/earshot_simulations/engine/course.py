@@ -17,6 +17,7 @@ from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.interface import HELPER, Asks, Summation
+from earshot_protocol.two_operators.leader import PATIENCE
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
@@ -146,7 +147,7 @@ class Course:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Refusals by phones and by the server, in sentences: by step, then by phone."""
+        """Refusals by phones and by operators, in sentences: by step, then by phone."""
         return (*self._notes, *(note for _, note in sorted(self._said)))[:_MOST_NOTES]
 
     def run(self) -> None:
@@ -186,8 +187,10 @@ class Course:
             answered += sum(map(bool, accepted))
             self._progress(step.name, answered, asked)
         answering, server_cpu = time.perf_counter() - began, self._server_cpu
-        # Advance past the deadline: phones that have not answered by now are gone.
+        # Advance past the deadline: who has not answered by now is gone.
         late = self._began + (number + 1) * 2 * self._parameters.step_seconds
+        if step.asks is Asks.HELPER and not answered:
+            late += PATIENCE
         self._timed(lambda: self.coordinator.advance(late))
         closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
         discovers = isinstance(self._parameters.plan().part(step.part), LocalRelease)
@@ -217,7 +220,11 @@ class Course:
         task = self.coordinator.task_for(HELPER)
         if self._helper is None or isinstance(task, Wait | Ending):
             return 0
-        answer = self._helper(task)
+        try:
+            answer = self._helper(task)
+        except RemoteError as error:
+            self._notes.append(f"helper, {self.at}: {error}")
+            return 0
         self.coordinator.accept(HELPER, answer)
         return len(encode(task)) + len(encode(answer))
 
