@@ -25,7 +25,7 @@ from earshot_protocol.signatures import (
 from earshot_protocol.two_operators.messages import AddUp
 from earshot_protocol.two_operators.refusals import HelperRefusalError, UnknownLeaderError
 from earshot_protocol.two_operators.transport import PART_PATH, ListPart
-from earshot_protocol.wire import Task, encode
+from earshot_protocol.wire import Answer, Task, encode
 from earshot_server.helper.book import MemoryBook
 from earshot_server.helper.helper import Helper, HelperPolicy
 from support.listening import answering
@@ -49,6 +49,8 @@ class ServedHelper:
         asked: Paths of all requests, in order.
         clock: Its clock.
         away: Seconds for which it sends a leader away when it is busy.
+        bend: What it answers to a task; another function than `Helper.answer` for a helper that
+            lies.
     """
 
     def __init__(self) -> None:
@@ -59,6 +61,7 @@ class ServedHelper:
         self.asked: list[str] = []
         self.clock: Callable[[], float] = time.time
         self.away = 1
+        self.bend: Callable[[Helper, Task], Answer] = Helper.answer
         self._parts: dict[bytes, dict[int, bytes]] = {}
         self._lock = threading.Lock()
         served = self
@@ -111,7 +114,7 @@ class ServedHelper:
                     part = msgspec.msgpack.decode(body, type=ListPart)
                     self._parts.setdefault(part.sum_id, {})[part.number] = part.entries
                     return 204, MESSAGEPACK, b""
-                return 200, MESSAGEPACK, encode(helper.answer(self._whole(body)))
+                return 200, MESSAGEPACK, encode(self.bend(helper, self._whole(body)))
         except SignatureError as error:
             now = self.clock() if isinstance(error, StaleSignatureError) else None
             return problem("bad_signature", 401, str(error), now)

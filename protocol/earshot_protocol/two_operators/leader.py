@@ -107,7 +107,7 @@ class Leader:
         self._listed: Iterator[ListEntry] = iter(())
         self._following: ListEntry | None = None
         self._ours = bytearray()
-        self._counted = self._left_out = self._shown = 0
+        self._counted = self._shown = 0
         self._agreed = True
 
     @functools.cached_property
@@ -260,7 +260,6 @@ class Leader:
         self._half.check_share(answer.share)
         self._following = next(self._listed, None)
         if answer.report_id in self._refused:
-            self._left_out += 1
             raise MalformedMessageError(f"phone {phone}: the helper cannot count its report")
         self._waiting.append(answer)
         self._ours += entry.verifier
@@ -283,7 +282,13 @@ class Leader:
             raise WrongStateError("the list of this sum was handed over: `recall` takes it back")
         asked = (self._state.sum_id, self._offer.digest(), self._state.reports)
         refused = check_total_given(asked, answer, self._offer.helper)
+        listed = (entry.report_id for entry in lists.entries(reports, self.parameters))
+        if refused and refused.difference(listed):
+            raise UnexpectedMessageError("a total that refuses a report that was not listed")
         self._half.check(answer)
+        counted = self._state.listed - len(refused)
+        if len(answer.verifiers) != counted * self._half.verifier_bytes:
+            raise MalformedMessageError("a total without a verifier share of each report in it")
         self._answer, self._refused = answer, refused
         self._listed = lists.entries(reports, self.parameters)
         self._following = next(self._listed, None)
@@ -319,10 +324,8 @@ class Leader:
         if self._answer is None:
             raise TooManyDropoutsError("the helper has not given its total in time")
         self._add()
-        if self._following is not None or self._left_out != len(self._refused):
-            raise UnexpectedMessageError(
-                "the reports are not those that were listed, or others were refused"
-            )
+        if self._following is not None:
+            raise UnexpectedMessageError("the reports are not those that were listed")
         if not self._agreed:
             raise UnexpectedMessageError("the operators do not agree on which inputs are valid")
         self._check_count(self._counted, " with reports that count")
@@ -463,13 +466,13 @@ def check_total_given(
     if (answer.offer, answer.reports) != asked[1:]:
         raise UnexpectedMessageError("a total of another offer or list")
     messages.check_signature(helper, messages.HELPERS_TOTAL, answer.body(), answer.signature)
-    refused = identifiers(answer.refused)
+    refused = _identifiers(answer.refused)
     if len(set(refused)) != len(refused):
         raise MalformedMessageError("a total that refuses a report twice")
     return frozenset(refused)
 
 
-def identifiers(joined: bytes) -> list[bytes]:
+def _identifiers(joined: bytes) -> list[bytes]:
     """Return the identifiers of reports that a helper's total lists one after another.
 
     Raises:

@@ -520,7 +520,7 @@ def test_a_helper_that_refuses_whom_nobody_listed_spoils_the_sum_by_name() -> No
     operators, leader, reports = after_the_window()
     total = total_of(operators.helper.answer(listed(leader)))
     bent = signed_anew(operators, total, refused=bytes(16))
-    with pytest.raises(UnexpectedMessageError, match="others were refused"):
+    with pytest.raises(UnexpectedMessageError, match="that was not listed"):
         closed(leader, bent, reports.items())  # type: ignore[arg-type]
 
 
