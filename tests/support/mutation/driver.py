@@ -40,12 +40,15 @@ class Places(NamedTuple):
         mutated: files and folders whose files are.
         tests: folders of the tests, and files of others.
         listed: file of the equivalent mutants.
+        first: functions, as `module:function`, that compile what many tests use. A test that had to
+            wait for that would seem not to end.
     """
 
     packages: Sequence[str]
     mutated: Sequence[str]
     tests: Sequence[str]
     listed: str
+    first: Sequence[str] = ()
 
 
 PLACES = Places(
@@ -79,6 +82,7 @@ PLACES = Places(
         ),
     ),
     listed="tests/support/mutation/equivalent.toml",
+    first=("earshot_server.proofs.engine:fastest",),
 )
 
 
@@ -385,7 +389,7 @@ class Mutation:
             scratch = self._scratch(slot)
             ours, theirs = Pipe()
             if os.fork() == 0:
-                judge.serve_warm(theirs, scratch, files)
+                judge.serve_warm(theirs, scratch, files, self._places.first)
                 os._exit(0)
             theirs.close()
             ours.recv()
