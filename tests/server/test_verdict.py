@@ -97,11 +97,13 @@ def test_each_kind_of_phase_has_its_own_word() -> None:
     assert verdict(labelling).startswith("5 phones cannot label anything here; about ")
 
 
-def test_the_verdict_is_one_line_and_the_rest_is_for_who_asks() -> None:
+def test_the_verdict_and_the_bytes_are_short_and_the_rest_is_for_who_asks() -> None:
     words = ("phase", "start", "--phones", "60", "--dry-run", "--server", "http://127.0.0.1:9")
     short, long = earshot(*words), earshot(*words, "--verbose")
-    (said,) = short.stdout.splitlines()
+    said, sent, kept = short.stdout.splitlines()
     assert said.startswith("60 phones can learn up to 2 of 11 labels here; default phones refuse")
+    assert sent.startswith("each phone sends ")
+    assert kept.startswith("  all phones together ")
     lines = long.stdout.splitlines()
     assert lines[-1] == said
     assert len(lines) > 15

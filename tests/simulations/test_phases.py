@@ -262,7 +262,12 @@ def test_a_page_stands_alone_and_tells_the_outcome_costs_and_steps(kind: str) ->
     assert f"a simulated {run.found.phase}" in page
     for name, value in run.found.figures().items():
         assert f"<dt>{name}</dt><dd>{value}</dd>" in page
-    for heading in ("Privacy spent", "Who vanished when", "Time and traffic", "How to repeat it"):
+    for heading in (
+        "Privacy spent",
+        "Who vanished when, and who was refused",
+        "Time and traffic",
+        "How to repeat it",
+    ):
         assert f"<h2>{heading}</h2>" in page
     assert all(step.step in page for step in run.steps)
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)

@@ -92,15 +92,16 @@ def test_any_value_is_written_as_msgspec_writes_it(web: WebPhone, value: Any) ->
 
 
 def crowd(draw: st.DrawFn) -> dict[str, Any]:
+    by = draw(st.sampled_from([SummationName.TWO_OPERATORS, SummationName.TWO_OPERATORS_UNPROVED]))
+    # The list of a larger sum is too long, which a phone in TypeScript leaves to the leader.
+    large = 10**5 if by.proved else 9 * 10**6
     return {
-        "phones": draw(st.sampled_from([100, 500, 5000, 10**7, 3, 99, 10**7 + 1])),
+        "phones": draw(st.sampled_from([100, 500, 5000, 3, 99, large])),
         "labels": LABELS[: draw(st.integers(2, 3))],
         "dropout": draw(st.sampled_from([0.0, 0.1, 0.1, 0.1, 0.2, 0.3, 0.31])),
         "corrupted": draw(st.sampled_from([0.0, 0.05, 0.05, 0.05, 0.1, 0.7, 0.9])),
         "step_seconds": draw(st.sampled_from([86_400.0, 0.5])),
-        "summation": draw(
-            st.sampled_from([SummationName.TWO_OPERATORS, SummationName.TWO_OPERATORS_UNPROVED])
-        ),
+        "summation": by,
     }
 
 
