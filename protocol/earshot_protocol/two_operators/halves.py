@@ -28,7 +28,11 @@ class Half(Protocol):
     """The leader's half of a sum, for some reports at a time."""
 
     def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
-        """Return the entry of each report in the list; empty bytes for one that is not listed."""
+        """Return the entry of each report in the list; empty bytes for one that is not listed.
+
+        Args:
+            reports: Reports that `check_report` has accepted.
+        """
 
     def check_share(self, share: bytes) -> None:
         """Refuse a leader's share of a wrong size.
@@ -118,7 +122,7 @@ class ProvedHalf(Half):
     @override
     def listed(self, reports: Sequence[PhoneReport]) -> list[bytes]:
         received = [Received(each.report_id, each.public, each.share) for each in reports]
-        found = self._proof.verifiers(Party.LEADER, self._verify_key, received)
+        found = self._proof.verifiers(Party.LEADER, self._verify_key, received, checked=True)
         return [
             each.report_id + each.sealed + each.public + found.shares[i].tobytes()
             if found.sound[i]

@@ -6,12 +6,14 @@ of a vector and the shape of valid ones, which the draft leaves to the applicati
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+from dataclasses import replace
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.prio3.field import Arithmetic
-from earshot_protocol.prio3.limbs import LimbArithmetic
 from earshot_protocol.prio3.prio3 import Prio3
+from earshot_protocol.prio3.shapes import Shape
 from earshot_protocol.two_operators.messages import Offer
 
 
@@ -33,9 +35,10 @@ def proof_of(offer: Offer, arithmetic: Arithmetic | None = None) -> Prio3:
     parameters = offer.parameters
     if parameters.proof is None:
         raise WrongStateError("the inputs of this sum are not proved")
-    return Prio3(
-        parameters.proof,
-        parameters.length,
-        context=offer.digest(),
-        arithmetic=arithmetic or LimbArithmetic(),
-    )
+    found = _proof(parameters.proof, parameters.length, offer.digest())
+    return found if arithmetic is None else replace(found, arithmetic=arithmetic)
+
+
+@functools.lru_cache(4)  # a leader checks one report after the other under the same offer
+def _proof(shape: Shape, length: int, context: bytes) -> Prio3:
+    return Prio3(shape, length, context=context)
