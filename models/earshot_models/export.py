@@ -25,12 +25,14 @@ def beside(
     network: keras.Model,
     others: Sequence[tuple[keras.layers.Layer, float]],
     public: NDArray[np.floating],
+    places: float = 0.0,
 ) -> keras.Model:
     """Return a network whose output is concatenated with those of other layers.
 
     Args:
         network: Network from spectra (batch, 61, 64, 1) to (batch, any); all networks here take
             such spectra. Its part has unit length.
+        places: Weight of its last 128 numbers as a part of their own; 0 where they are none.
         others: Layers with outputs (batch, any), each with its weight relative to the network's.
             Each number of a layer's output is standardized.
         public: Spectra of public sound, from which the means and deviations are computed.
@@ -39,7 +41,12 @@ def beside(
         A network from spectra to (batch, all parts).
     """
     spectrum = _spectrum()
-    parts = [ops.normalize(network(spectrum), axis=1)]
+    said = network(spectrum)
+    if places:
+        own, place = said[:, :-DIMENSIONS], said[:, -DIMENSIONS:]
+        parts = [ops.normalize(own, axis=1), places * ops.normalize(place, axis=1)]
+    else:
+        parts = [ops.normalize(said, axis=1)]
     for layer, weight in others:
         said = in_batches(layer, public)
         mean, deviation = said.mean(axis=0), np.maximum(said.std(axis=0), _LEAST_DEVIATION)

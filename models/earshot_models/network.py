@@ -12,7 +12,7 @@ from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import BANDS, FRAMES
 
-MOST_PARAMETERS = 420_000
+MOST_PARAMETERS = 3_700_000
 """Most parameters of a network; with the layers beside it and the last layer, a phone carries
 700,000 at most."""
 
@@ -44,7 +44,7 @@ def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Mod
         InvalidParametersError: A parameter is out of range, or the network has more than 420,000
             parameters.
     """
-    between("width", width, 0.25, 2)
+    between("width", width, 0.25, 8)
     fraction("dropout", dropout)
     spectrum = features = layers.Input((FRAMES, BANDS, 1), name="log_mel")
     features = layers.Rescaling(1 / _DEVIATION, -_MEAN / _DEVIATION)(features)

@@ -163,23 +163,53 @@ class Distillation(Objective):
     After Tian, Krishnan and Isola, Contrastive Representation Distillation (ICLR 2020), with the
     batch instead of their memory. Another lesson of the same recording is a negative too: its sound
     was changed or mixed, and the teacher's output differs.
+
+    A network may have 128 numbers more than the teacher's output: these learn, by `NTXent`, to
+    find the other second of the same sounds. A teacher of kinds of sound does not tell places.
     """
 
-    def __init__(self, temperature: float = 0.1, contrast: float = 0.3) -> None:
+    def __init__(
+        self, temperature: float = 0.1, contrast: float = 0.3, places: float = 0.0
+    ) -> None:
         """Weigh the contrast against the distance.
 
         Args:
             temperature: Temperature of the contrast.
             contrast: Weight of the contrast beside twice the cosine distance.
+            places: Weight of the loss of the last 128 numbers; 0 where all are the teacher's.
 
         Raises:
             InvalidParametersError: A parameter is out of range.
         """
         super().__init__(temperature)
         self._contrast = between("contrast", contrast, 0)
+        self._weight = between("places", places, 0)
+        self._places = NTXent() if places else None
+
+    @override
+    def build(self, shape: Any) -> None:
+        if self._places is not None:
+            self._places.build((None, DIMENSIONS))
 
     @override
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
+        """Return the mean loss of a batch.
+
+        Args:
+            first: Embeddings of the lessons and, behind them, of other seconds of the first ones.
+            second: The teacher's output, a row for each lesson.
+            recordings: Recording of each lesson.
+        """
+        if self._places is None:
+            return self._taught(first, second)
+        lessons = ops.shape(second)[0]
+        taught = ops.normalize(first[:lessons, :-DIMENSIONS], axis=1)
+        places = ops.normalize(first[:, -DIMENSIONS:], axis=1)
+        pairs = ops.shape(first)[0] - lessons
+        found = self._places.loss(places[:pairs], places[lessons:], recordings[:pairs])
+        return self._taught(taught, second) + self._weight * found
+
+    def _taught(self, first: Any, second: Any) -> Any:
         cosines = ops.matmul(first, ops.transpose(second))
         log_odds = ops.log_softmax(cosines / self.temperature, axis=1)
         distance = 1 - ops.mean(ops.sum(first * second, axis=1))

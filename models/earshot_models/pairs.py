@@ -16,8 +16,8 @@ from earshot_protocol.checks import whole
 class Pairs:
     """Batches of pairs of views.
 
-    A batch depends on the seed and its number alone. All sounds of a pool are equally likely. The
-    two windows of a pair come from the same recording, from different parts where possible.
+    A batch depends on the seed and its number alone. The two windows of a pair come from the same
+    recording, from different parts where possible.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class Pairs:
     ) -> tuple[list[NDArray[np.float32]], int]:
         """Return two windows of one recording, with lengths that `augment.length` draws."""
         offset = self._augmentations.offset
-        sound = int(generator.integers(len(pool.sounds)))
+        sound = pool.draw(generator)
         recording = int(pool.recordings[sound])
         start = int(generator.choice(pool.starts[sound]))
         length = augment.length(self._augmentations, of, pool.rate, generator)
         first = pool.window(sound, start, length, generator)
         if offset is None:
-            sound = int(generator.choice(np.flatnonzero(pool.recordings == recording)))
+            sound = pool.other(sound, generator)
             starts = pool.starts[sound]
         else:
             starts = pool.starts[sound]

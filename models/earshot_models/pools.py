@@ -82,6 +82,20 @@ class Audible:
         self.recordings = pool.recordings[audible]
         self.share = pool.share
         self.rate = pool.rate
+        lengths = np.sqrt([len(sound) for sound in self.sounds])
+        self._chances = lengths / lengths.sum()
+
+    def draw(self, generator: np.random.Generator) -> int:
+        """Draw the index of a sound, with a probability proportional to the root of its length.
+
+        A long sound has more to hear than a short one, but its seconds resemble each other.
+        """
+        return int(generator.choice(len(self.sounds), p=self._chances))
+
+    def other(self, index: int, generator: np.random.Generator) -> int:
+        """Draw the index of a sound that was cut from the same recording, perhaps the same."""
+        of = np.flatnonzero(self.recordings == self.recordings[index])
+        return int(generator.choice(of))
 
     def window(
         self, index: int, start: int, length: int, generator: np.random.Generator

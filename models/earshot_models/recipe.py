@@ -31,6 +31,7 @@ from earshot_protocol.progress import Progress, silent
 from earshot_protocol.spectrum import NARROW, SPECTRA, WIDE, Spectrum
 
 if TYPE_CHECKING:
+    from earshot_models.objectives import Objective
     from earshot_models.training import Batches
 
 OBJECTIVES = ("nt-xent", "momentum", "bilinear", "distillation")
@@ -48,6 +49,9 @@ _LARGEST_BATCH = 8192
 """Most pairs in a batch; more do not fit into a machine's memory."""
 
 _LARGEST_WEIGHT = 10.0
+
+_PLACES = 0.2
+"""Weight of the contrast between places beside what a teacher says, in the loss."""
 
 _LARGEST_SHARE = 0.99
 """Largest share of a measured covariance; from few recordings it may be singular."""
@@ -80,6 +84,8 @@ class Recipe:
             0 for none.
         patches: Weight of the patches' codes beside the trained network, whose weight is 1; 0 for
             none.
+        places: Weight of the network's part for places beside its taught part, whose weight is 1; 0
+            for none. Only with a teacher.
         atoms: Atoms in the dictionary of patches, 2 to 128.
         within_class: Share of the measured covariance within recordings that
             `within_class_normalization` evens out, 0 to 0.99; 0 to skip that step.
@@ -102,6 +108,7 @@ class Recipe:
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=2500))
     texture: float = 1.0
     patches: float = 1.0
+    places: float = 0.0
     atoms: int = 128
     within_class: float = 0.0
     voice_removed: bool = False
@@ -125,6 +132,9 @@ class Recipe:
         positive("held_out", self.held_out, 0.5)
         between("texture", self.texture, 0, _LARGEST_WEIGHT)
         between("patches", self.patches, 0, _LARGEST_WEIGHT)
+        between("places", self.places, 0, _LARGEST_WEIGHT)
+        if self.places and self.objective != "distillation":
+            raise InvalidParametersError("places: learned beside a teacher's output, not without")
         whole("atoms", self.atoms, 2, _MOST_ATOMS)
         between("within_class", self.within_class, 0, _LARGEST_SHARE)
 
@@ -143,6 +153,7 @@ TAUGHT = Recipe(
     mask=0.5,
     schedule=Schedule(steps=6000),
     texture=0.0,
+    places=1.4,
     within_class=0.5,
     whitening=0.25,
 )
@@ -201,7 +212,7 @@ def train_encoder(
     """
     import keras
 
-    from earshot_models import export, objectives, start_centroids, training
+    from earshot_models import export, start_centroids, training
     from earshot_models.batches import in_batches
     from earshot_models.contrastive import Contrastive
     from earshot_models.front_end import LogMel
@@ -222,8 +233,8 @@ def train_encoder(
     keras.utils.set_random_seed(recipe.seed)
     model = Contrastive(
         LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),
-        build(recipe.width, recipe.dropout, len(teacher.lengths) if teacher else 1),
-        objectives.OBJECTIVES[recipe.objective](),
+        build(recipe.width, recipe.dropout, _parts(teacher, recipe)),
+        _objective(recipe),
     )
     sound = origins.read(
         sources,
@@ -246,7 +257,9 @@ def train_encoder(
     }
     history = training.train(model, batches, recipe.schedule, held_out, folder, what, progress)
     spectra = in_batches(model.front_end, public.seconds)
-    network = export.averaged(export.beside(model.network, _others(spectra, recipe), spectra))
+    network = export.averaged(
+        export.beside(model.network, _others(spectra, recipe), spectra, recipe.places)
+    )
 
     def embed(seconds: NDArray[np.float32]) -> NDArray[np.float32]:
         return training.embed(model.front_end, network, seconds)
@@ -284,6 +297,19 @@ def train_encoder(
     return Trained(paths[True], paths[False], history, unreadable)
 
 
+def _parts(teacher: TeacherEncoder | None, recipe: Recipe) -> int:
+    """Return the number of embeddings that the network makes of a spectrum."""
+    return len(teacher.lengths) + bool(recipe.places) if teacher else 1
+
+
+def _objective(recipe: Recipe) -> Objective:
+    from earshot_models.objectives import OBJECTIVES, Distillation
+
+    if recipe.objective == "distillation":
+        return Distillation(places=_PLACES if recipe.places else 0.0)
+    return OBJECTIVES[recipe.objective]()
+
+
 def _batches(
     pools: Sequence[Pool],
     recipe: Recipe,
@@ -300,7 +326,13 @@ def _batches(
     said = targets.ask(lessons, teacher, cache, progress)
     wanted = targets.principal(said, teacher.lengths)
     return TaughtBatches(
-        lessons, wanted, recipe.augmentations, recipe.batch, recipe.seed, recipe.rate
+        lessons,
+        wanted,
+        recipe.augmentations,
+        recipe.batch,
+        recipe.seed,
+        recipe.rate,
+        pairs=recipe.batch // 2 if recipe.places else 0,
     )
 
 

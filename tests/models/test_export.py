@@ -136,6 +136,15 @@ def test_each_part_has_its_weight(network: keras.Model) -> None:
     np.testing.assert_allclose(parts[1], 0.3 * expected, atol=1e-4)
 
 
+def test_places_are_a_part_of_their_own() -> None:
+    spectra = np.random.default_rng(2).normal(-6, 3, (5, 61, 64, 1)).astype(np.float32)
+    network = build(width=0.25, parts=3)
+    said = keras.ops.convert_to_numpy(network(spectra))
+    rows = keras.ops.convert_to_numpy(export.beside(network, [], spectra, 1.4)(spectra))
+    taught = said[:, :256] / np.linalg.norm(said[:, :256], axis=1, keepdims=True)
+    np.testing.assert_allclose(rows, np.hstack([taught, 1.4 * said[:, 256:]]), atol=1e-5)
+
+
 def test_a_phone_carries_700_000_numbers_at_most() -> None:
     public = in_batches(LogMel(mask=0.0, seed=0), sound(30))
     texture, atoms = Texture(), learn(public, TAUGHT.atoms, seed=0)

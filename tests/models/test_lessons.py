@@ -105,6 +105,45 @@ def test_lessons_are_coloured_and_heard_backwards_as_often_as_they_should() -> N
     assert binomtest(int(backwards.sum()), count, 0.25).pvalue > 1e-6
 
 
+def test_the_second_of_a_pair_is_of_the_same_sounds_changed_alike() -> None:
+    hertz = (300, 700, 1500, 3100)
+    lessons = Lessons([pool(*hertz)], replace(PLAIN, changed=1.0, mixed=1.0, coloured=1.0), 60)
+    generator, moved = np.random.default_rng(9), 0
+    for number in range(60):
+        (first, second), recording = lessons.pair(number, generator)
+        alone, of = lessons.spectrum(number)
+        # Drawing another second changes nothing of the lesson that the teacher has heard.
+        np.testing.assert_array_equal(first, alone)
+        assert recording == of
+        # The same two tones at the same pitches and levels ...
+        np.testing.assert_allclose(sorted(pitches(second)), sorted(pitches(first)), atol=2)
+        levels = [np.abs(each[pitches(first)]) for each in (first, second)]
+        np.testing.assert_allclose(*levels, rtol=0.1)
+        # ... at other moments.
+        moved += not np.allclose(first, second, atol=0.05 * np.abs(first).max())
+    assert moved > 50
+
+
+def test_the_second_of_a_pair_may_come_from_another_clip_of_the_recording() -> None:
+    sounds = [tone(each) for each in (300, 700, 1500)]
+    lessons = Lessons([Pool(sounds, np.array([4, 4, 8]), 1.0, rate=RATE)], PLAIN, 80)
+    generator, met = np.random.default_rng(2), set()
+    for number in range(80):
+        spectra, recording = lessons.pair(number, generator)
+        heard = [pitches(each)[0] for each in spectra]
+        assert {hertz > 1000 for hertz in heard} == {recording == 8}
+        met.add((recording, heard[0] == heard[1]))
+    assert met == {(4, True), (4, False), (8, True)}
+
+
+def test_sounds_are_drawn_by_the_root_of_their_length() -> None:
+    count = 600
+    sounds = [tone(300, 1.0), tone(3000, 9.0)]
+    lessons = Lessons([Pool(sounds, np.arange(2), 1.0, rate=RATE)], PLAIN, count)
+    longer = sum(lessons.spectrum(number)[1] for number in range(count))
+    assert binomtest(longer, count, 3 / 4).pvalue > 1e-6
+
+
 def test_lessons_are_told_apart_by_sound_variation_count_and_seed() -> None:
     own = Lessons([pool(440, 880)], PLAIN, 20)
     others = [
@@ -266,6 +305,41 @@ def test_a_batch_is_what_a_phone_hears_of_lessons_beside_their_targets() -> None
     for one, other in zip(again, (sounds, said, recordings), strict=True):
         np.testing.assert_array_equal(one, other)
     assert not np.array_equal(batches.batch(4)[0], sounds)
+
+
+def test_behind_all_lessons_are_other_seconds_of_the_first_ones() -> None:
+    hertz = (440, 1500, 3000, 3900)
+    lessons = Lessons([pool(*hertz)], PLAIN, 30)
+    wanted = np.random.default_rng(1).normal(size=(30, 128)).astype(np.float32)
+    batches = TaughtBatches(lessons, wanted, SILENT, 20, 0, 8000, pairs=7)
+    sounds, said, recordings = batches.batch(3)
+    assert (len(sounds), len(said), len(recordings)) == (27, 20, 20)
+    heard = [pitches(np.fft.rfft(sound))[0] for sound in sounds]
+    expected = [hertz[recording] for recording in (*recordings, *recordings[:7])]
+    np.testing.assert_allclose(heard, expected, atol=2)
+    assert not any(np.allclose(*pair) for pair in zip(sounds[:7], sounds[20:], strict=True))
+    for one, other in zip(batches.batch(3), (sounds, said, recordings), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.raises(InvalidParametersError, match="pairs=21"):
+        TaughtBatches(lessons, wanted, SILENT, 20, 0, 8000, pairs=21)
+
+
+def test_both_seconds_of_a_pair_are_heard_in_one_room_by_two_microphones() -> None:
+    # One short sound, so that both seconds of a pair are the same samples.
+    generator = np.random.default_rng(3)
+    hiss = Pool([generator.normal(0, 0.1, RATE).astype(np.float32)], np.arange(1), 1.0, rate=RATE)
+    lessons, wanted = Lessons([hiss], PLAIN, 4), np.zeros((4, 128), dtype=np.float32)
+
+    def ratios(augmentations: Augmentations) -> np.ndarray:
+        """How a pair's second differs from its first, in decibels by frequency."""
+        sounds, _, _ = TaughtBatches(lessons, wanted, augmentations, 40, 0, RATE, 40).batch(0)
+        power = np.abs(np.fft.rfft(sounds)).reshape(2, 40, -1)[..., 100:7900]
+        return np.asarray(20 * np.log10(power[1] / power[0]))
+
+    shared = replace(SILENT, room=1.0, colour=6.0)
+    np.testing.assert_allclose(ratios(shared), 0, atol=0.1)
+    apart = ratios(replace(shared, microphone=0.5, pocket=0.5))
+    assert (np.abs(apart).max(axis=1) > 1).sum() > 20
 
 
 def test_a_phone_may_hear_all_that_the_teacher_does() -> None:

@@ -70,6 +70,27 @@ def test_distillation_is_the_cosine_to_the_teacher_and_picking_its_word_out() ->
         Distillation(contrast=-1)
 
 
+def test_places_are_told_apart_beside_what_the_teacher_says() -> None:
+    objective = Distillation(temperature=0.2, contrast=0.4, places=0.3)
+    objective.build((None, 2 * WIDTH))
+    pairs, teacher = 4, embeddings(5)
+    taught, first = embeddings(4), embeddings(6)
+    second = embeddings(7)[:pairs]
+    # Behind the lessons are other seconds of the first of them, of which the teacher has none.
+    whole = np.hstack(
+        [np.concatenate([taught, embeddings(8)[:pairs]]), np.concatenate([first, second])]
+    )
+    found = float(objective.loss(whole / 2**0.5, teacher, RECORDINGS))
+    alone = Distillation(temperature=0.2, contrast=0.4)
+    contrast = objective._places
+    assert contrast is not None
+    expected = float(alone.loss(taught, teacher, RECORDINGS))
+    expected += 0.3 * float(contrast.loss(first[:pairs], second, RECORDINGS[:pairs]))
+    assert found == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(InvalidParametersError, match="places=-1"):
+        Distillation(places=-1)
+
+
 def test_bilinear_is_a_cross_entropy_over_the_batch() -> None:
     objective = Bilinear(temperature=0.7)
     objective.build((None, WIDTH))

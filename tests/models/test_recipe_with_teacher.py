@@ -110,6 +110,8 @@ def test_a_teacher_and_its_objective_come_together(folder: Path, tmp_path: Path)
     with pytest.raises(InvalidParametersError, match="420000 is the most"):
         train_encoder(sources, out, replace(TINY, width=1.5), "x", teacher=talkative)
     assert talkative.asked == 0
+    with pytest.raises(InvalidParametersError, match="places: learned beside a teacher's output"):
+        Recipe(places=1.0)
     assert not out.exists()
 
 
@@ -135,7 +137,7 @@ def test_the_command_opens_the_teacher_it_is_given(
     ((recipe, teacher),) = told
     assert teacher.name == "teacher"  # type: ignore[attr-defined]
     assert recipe == replace(TAUGHT, lessons=500)
-    without = ("mixed", "backwards", "within-class", "patches", "pocket")
+    without = ("mixed", "backwards", "within-class", "patches", "places", "pocket")
     left_out = (word for part in without for word in ("--without", part))
     earshot("train", *words, "--teacher-tensor", "hidden", *left_out)
     assert told.pop()[0] == replace(
@@ -144,6 +146,7 @@ def test_the_command_opens_the_teacher_it_is_given(
         variation=replace(TAUGHT.variation, mixed=0.0, backwards=0.0),
         within_class=0.0,
         patches=0.0,
+        places=0.0,
     )
     earshot("train", *words[:-2])
     assert told[1] == (recipes.CONTRAST, None)

@@ -27,6 +27,7 @@ _PARTS: dict[str, dict[str, Any]] = {
     "mask": {"mask": 0.0},
     "texture": {"texture": 0.0},
     "patches": {"patches": 0.0},
+    "places": {"places": 0.0},
     "within-class": {"within_class": 0.0},
 }
 """Parts that can be left out, besides augmentations and kinds of variation."""
@@ -85,7 +86,7 @@ def train(
         width: Factor on the network's channels.
         patience: Epochs without better retrieval, after which training ends.
         without: Part to leave out, for ablation: an augmentation, a kind of variation of the
-            lessons, mask, texture, patches or within-class.
+            lessons, mask, texture, patches, places or within-class.
         hold_out_fold: Fold, as the data sets define them, that is left out.
         hold_out_group: Speaker or location that is left out.
         seed: Seed of the training.

@@ -17,6 +17,8 @@ from earshot_models.pools import Audible, Pool, Sound
 from earshot_protocol.checks import between, share, whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
+_Sound = NDArray[np.float32]
+
 CHANCES = ("changed", "coloured", "backwards", "mixed")
 """Chances in a `Variation`; 0 switches one off."""
 
@@ -93,13 +95,34 @@ class Lessons:
             The real Fourier transform of a second of unit root mean square, complex64
             (rate // 2 + 1,), and the number of a recording.
         """
-        generator = np.random.default_rng([self._seed, number])
-        spectrum, recording = self._one(generator)
-        if generator.random() < self._variation.mixed:
-            beside, _ = self._one(generator)
-            loudness = 10 ** (generator.uniform(*self._variation.mixed_snr) / 20)
-            spectrum = _unit(spectrum + np.float32(loudness) * beside)
+        (spectrum,), recording = self._heard(number, None)
         return spectrum, recording
+
+    def pair(
+        self, number: int, generator: np.random.Generator
+    ) -> tuple[list[NDArray[np.complex64]], int]:
+        """Return the spectra of a lesson and of another second of the same sounds.
+
+        Both have the same pitch, colour, direction and second sound; the generator draws the part
+        of each recording that the other second is cut from.
+
+        Returns:
+            Two spectra and the recording, each as `spectrum` returns it.
+        """
+        return self._heard(number, generator)
+
+    def _heard(
+        self, number: int, apart: np.random.Generator | None
+    ) -> tuple[list[NDArray[np.complex64]], int]:
+        generator = np.random.default_rng([self._seed, number])
+        spectra, recording = self._one(generator, apart)
+        if generator.random() < self._variation.mixed:
+            beside, _ = self._one(generator, apart)
+            loudness = np.float32(10 ** (generator.uniform(*self._variation.mixed_snr) / 20))
+            spectra = [
+                _unit(own + loudness * other) for own, other in zip(spectra, beside, strict=True)
+            ]
+        return spectra, recording
 
     def sound(self, number: int) -> NDArray[np.float32]:
         """Return a lesson's samples, float32 (rate,)."""
@@ -107,22 +130,30 @@ class Lessons:
 
         return np.asarray(fft.irfft(self.spectrum(number)[0], self.rate), dtype=np.float32)
 
-    def _one(self, generator: np.random.Generator) -> tuple[NDArray[np.complex64], int]:
-        """Draw a second of one recording, perhaps at another speed, recoloured or backwards."""
+    def _one(
+        self, generator: np.random.Generator, apart: np.random.Generator | None
+    ) -> tuple[list[NDArray[np.complex64]], int]:
+        """Draw a second of one recording, perhaps at another speed, recoloured or backwards.
+
+        With a generator `apart`, draw a second one from elsewhere in it, changed alike.
+        """
         from scipy import fft
 
         pool = self._sound.draw(generator)
         octaves = 0.0
         if generator.random() < self._variation.changed:
             octaves = generator.uniform(-self._variation.octaves, self._variation.octaves)
-        index, window = _window(pool, octaves, generator)
-        spectrum = augment.band(fft.rfft(window), len(window), self.rate)
+        index = pool.draw(generator)
+        windows = [_window(pool, index, octaves, generator)]
+        if apart is not None:
+            windows.append(_window(pool, pool.other(index, apart), octaves, apart))
+        spectra = np.stack([augment.band(fft.rfft(each), len(each), self.rate) for each in windows])
         if generator.random() < self._variation.coloured:
             slope = generator.uniform(-self._variation.slope, self._variation.slope)
-            spectrum *= responses.tilted(slope, self.rate)
+            spectra *= responses.tilted(slope, self.rate)
         if generator.random() < self._variation.backwards:
-            spectrum = spectrum.conj()
-        return _unit(spectrum), int(pool.recordings[index])
+            spectra = spectra.conj()
+        return [_unit(each) for each in spectra], int(pool.recordings[index])
 
     def _identity(self, pools: Sequence[Pool]) -> str:
         digest = hashlib.sha256()
@@ -138,8 +169,9 @@ class Lessons:
 class TaughtBatches:
     """Batches for a student: a second as a phone hears it, and the teacher's output for it.
 
-    Only the student hears the room, the pocket and the noise, so that it learns to ignore them.
-    Each batch depends on the seed and its number alone.
+    Only the student hears the room, the pocket and the noise, so that it learns to ignore them. Of
+    some lessons it hears another second, too: in the same room and another pocket, noise and
+    microphone. Each batch depends on the seed and its number alone.
     """
 
     def __init__(
@@ -150,6 +182,7 @@ class TaughtBatches:
         batch: int,
         seed: int,
         rate: int,
+        pairs: int = 0,
     ) -> None:
         """Combine lessons and targets.
 
@@ -161,9 +194,10 @@ class TaughtBatches:
             batch: Lessons in a batch, at least 2.
             seed: Seed of the batches, at least 0.
             rate: Samples per second that the phone hears, at most those of the lessons.
+            pairs: Lessons of which it hears another second, at most `batch`.
 
         Raises:
-            InvalidParametersError: The `batch`, the `seed` or the `rate` is out of range.
+            InvalidParametersError: The `batch`, the `seed`, the `rate` or `pairs` is out of range.
             InvalidInputError: There are more or fewer targets than lessons.
         """
         if len(targets) != lessons.count:
@@ -176,6 +210,7 @@ class TaughtBatches:
         self._batch = whole("batch", batch, 2)
         self._seed = whole("seed", seed, 0)
         self._rate = whole("rate", rate, 1, lessons.rate)
+        self._pairs = whole("pairs", pairs, 0, batch)
 
     def batch(
         self, number: int
@@ -183,29 +218,38 @@ class TaughtBatches:
         """Return batch `number`: random lessons, each perhaps more than once.
 
         Returns:
-            float32 (batch, rate), the targets float32 (batch, parts × 128), and the recording that
-            most of each lesson was cut from, int32 (batch,).
+            float32 (batch + pairs, rate), the other seconds of the first lessons behind all
+            lessons; the targets float32 (batch, parts × 128); and the recording that most of each
+            lesson was cut from, int32 (batch,).
         """
         generator = np.random.default_rng([self._seed, number])
         chosen = generator.integers(self._lessons.count, size=self._batch)
-        heard = [self._lessons.spectrum(int(lesson)) for lesson in chosen]
-        spectra = (augment.band(each, self._lessons.rate, self._rate) for each, _ in heard)
-        sounds = augment.phones(spectra, self._augmentations, generator)
-        recordings = np.array([recording for _, recording in heard], dtype=np.int32)
+        lessons, others = list[_Sound](), list[_Sound]()
+        recordings = np.empty(self._batch, dtype=np.int32)
+        for place, lesson in enumerate(chosen):
+            of = augment.variant(self._augmentations, generator)
+            spectra, recordings[place] = self._spectra(int(lesson), place, generator)
+            for views, spectrum in zip((lessons, others), spectra, strict=False):
+                narrow = augment.band(spectrum, self._lessons.rate, self._rate)
+                views.append(augment.heard(narrow, self._augmentations, of, generator))
+        sounds = augment.mix(np.stack(lessons + others), self._augmentations, generator)
         return sounds, self._targets[chosen], recordings
+
+    def _spectra(
+        self, lesson: int, place: int, generator: np.random.Generator
+    ) -> tuple[list[NDArray[np.complex64]], int]:
+        if place < self._pairs:
+            return self._lessons.pair(lesson, generator)
+        spectrum, recording = self._lessons.spectrum(lesson)
+        return [spectrum], recording
 
 
 def _window(
-    pool: Audible, octaves: float, generator: np.random.Generator
-) -> tuple[int, NDArray[np.float32]]:
-    """Return the index of a sound, and a window of it.
-
-    Played faster or slower by `octaves`, the window lasts a second.
-    """
-    length = augment.resampled(pool.rate, octaves)
-    index = int(generator.integers(len(pool.sounds)))
+    pool: Audible, index: int, octaves: float, generator: np.random.Generator
+) -> NDArray[np.float32]:
+    """Return a window of a sound that lasts a second, played faster or slower by `octaves`."""
     start = int(generator.choice(pool.starts[index]))
-    return index, pool.window(index, start, length, generator)
+    return pool.window(index, start, augment.resampled(pool.rate, octaves), generator)
 
 
 def _unit(spectrum: NDArray[np.complex64]) -> NDArray[np.complex64]:

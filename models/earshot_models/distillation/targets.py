@@ -20,7 +20,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.files import replace_file
 from earshot_protocol.progress import Progress, silent
 
-_VERSION = 1
+_VERSION = 2
 """Cache format version; part of the key."""
 
 _BLOCK = 1000
