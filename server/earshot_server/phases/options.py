@@ -130,7 +130,8 @@ class CentroidOptions:
     def kept_centroids(self, labels: int) -> int:
         """Return the number of global centroids that the first vote keeps, g*.
 
-        A label without a centroid of its own has no name.
+        A label without a centroid of its own names nothing; where labels are few, real sound has
+        several centroids of each.
 
         Args:
             labels: Number of labels.
