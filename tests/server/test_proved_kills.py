@@ -10,7 +10,6 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -62,6 +61,13 @@ LIES = (
     "a report of another sum",
     "nothing but chance",
 )
+AT_ONCE = {
+    "another part of the leader",
+    "a share of another length",
+    "a report of another sum",
+    "nothing but chance",
+}
+"""Those that the leader refuses before it keeps them."""
 LIARS = {17 + 27 * at: name for at, name in enumerate(LIES)}
 COUNT: StatisticsParameters = msgspec.structs.replace(
     PARAMETERS, phones=PHONES, summation=SummationName.TWO_OPERATORS, step_seconds=3600.0
@@ -119,14 +125,14 @@ class Member:
         return task
 
 
-def played(url: str, folder: Path, *, deadly: bool) -> tuple[Operators, list[Member], Ending]:
+def played(url: str, folder: Path) -> tuple[Operators, list[Member], Ending]:
     """Play a phase from the enrolment of its phones to its result."""
-    with operating(url, folder, deadly=deadly) as operators:
+    with operating(url, folder) as operators:
         stage = operators.stage
 
         def gathering() -> list[str]:
             database = Database(url)
-            phase = bytes(15) + bytes([deadly])
+            phase = bytes(16)
             Registry(database).gather(phase, COUNT, 2, database.now() + 3600.0)
             code = Server.over(database, folder).invitation(PHONES)
             database.close()
@@ -166,28 +172,23 @@ def endings_of(members: list[Member]) -> Iterator[Ending]:
         yield task
 
 
-def test_killed_at_every_write_operators_give_the_undisturbed_total(
+def test_killed_at_every_write_operators_give_the_total_of_plain_addition(
     url: str, tmp_path: Path
 ) -> None:
-    told: list[Any] = []
-    for deadly in (False, True):
-        operators, members, ending = played(url, tmp_path / f"{deadly}", deadly=deadly)
-        assert isinstance(ending, Statistics)
-        assert counts(ending) == (sum(member.heard for member in members), 0, 0, 0, 0)
-        assert ending.phones == PHONES - len(LIARS)
-        log = (tmp_path / f"{deadly}" / "driver.log").read_text()
-        named = set(map(int, re.findall(r"left out: phone (\d+): the helper cannot", log)))
-        assert named == set(LIARS)
-        said = {number for number in LIARS if members[number].said}
-        assert all(f"phone {number}: " in members[number].said for number in said)
-        for number, member in enumerate(members):
-            steps = [each["step"] for each in member.phone.ledger.export()]
-            assert steps == ([] if number in LIARS else ["histogram"] * 2), number
-        told.append((ending.labelled, ending.unknown, sorted(said)))
-        deaths = [operators.deaths.of(name) for name in ("web", "driver", "helper")]
-        if deadly:
-            assert min(deaths) >= 20, deaths
-        else:
-            assert deaths == [0, 0, 0]
-        print("deaths of web, driver and helper:", deaths)
-    assert told[0] == told[1]
+    operators, members, ending = played(url, tmp_path)
+    assert isinstance(ending, Statistics)
+    assert counts(ending) == (sum(member.heard for member in members), 0, 0, 0, 0)
+    assert ending.phones == PHONES - len(LIARS)
+    log = (tmp_path / "driver.log").read_text()
+    named = set(map(int, re.findall(r"left out: phone (\d+): the helper cannot", log)))
+    assert named == set(LIARS)
+    assert {LIARS[number] for number in LIARS if members[number].said} == AT_ONCE
+    for number, member in enumerate(members):
+        assert f"phone {number}: " in member.said or not member.said
+        steps = [each["step"] for each in member.phone.ledger.export()]
+        assert steps == ([] if number in LIARS else ["histogram"] * 2), number
+    deaths = {name: operators.deaths.of(name) for name in ("web", "driver", "helper")}
+    print("deaths", deaths)
+    assert deaths["web"] >= 25, deaths
+    assert deaths["driver"] >= 50, deaths
+    assert deaths["helper"] >= 35, deaths

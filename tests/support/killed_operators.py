@@ -1,8 +1,9 @@
 """Two operators over HTTP, each of whose processes is killed at every write of a phase, once.
 
 Web worker, driver and helper are forks of the test's process. A write is a statement or a change of
-a disk in one step of the phase. Who is about to make it for the first time is killed, and who has
-just made it; another fork takes the place, at the same address.
+a disk in one step of the phase. Who has made it for the first time is killed, and another fork
+takes the place, at the same address. A web worker is also killed before it, and again and again
+later on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -23,6 +24,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from psycopg import BaseConnection
 from werkzeug.serving import make_server
 
@@ -36,6 +38,9 @@ from support import killed_helper, killed_leader
 from support.killed_helper import opened
 from support.killed_leader import LEADER, Stage
 from support.kills import Call
+
+_LONGEST_LIFE = 25
+"""Moments of writes, before and after, that a web worker lives to see."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +80,10 @@ class Operators:
     Args:
         url: of the leader's migrated database.
         folder: for the files of both.
-        deadly: whether processes are killed.
     """
 
-    def __init__(self, url: str, folder: Path, *, deadly: bool) -> None:
+    def __init__(self, url: str, folder: Path) -> None:
         self.deaths = Deaths(folder / "deaths")
-        self._deadly = deadly
         self._folder = folder
         self._step = folder / "step"
         self._listeners = {name: socket.create_server(("127.0.0.1", 0)) for name in _SERVERS}
@@ -123,6 +126,9 @@ class Operators:
                 return
             assert driver.exitcode == -signal.SIGKILL, driver.exitcode
             self.stage.wait_for_leases()
+            with psycopg.connect(self.stage.url, autocommit=True) as connection:
+                # A step in which a dozen drivers died is given up; here, each death is the first.
+                connection.execute("DELETE FROM troubles")
 
     def end(self) -> None:
         """Kill what is left."""
@@ -140,11 +146,11 @@ class Operators:
     def _watched(self, name: str, run: Callable[[], object]) -> None:
         log = logging.FileHandler(self._folder / f"{name}.log")
         logging.basicConfig(handlers=[log], level=logging.WARNING, force=True)
-        with ExitStack() as watching:
-            if self._deadly and name == "helper":
-                watching.enter_context(killed_helper.watched(self._dies_at_a_call))
-            elif self._deadly:
-                watching.enter_context(killed_leader.watched(_Statements(self, name)))
+        with (
+            killed_helper.watched(self._dies_at_a_call)
+            if name == "helper"
+            else killed_leader.watched(_Statements(self, name))
+        ):
             run()
 
     def _dies_at_a_call(self, name: str, call: Call, given: tuple[Any, ...]) -> Any:
@@ -156,25 +162,32 @@ class Operators:
         elif about.startswith("SELECT"):
             return call(*given)
         text = f"{self._step.read_text()}: {name} {about}"
-        self.deaths.at("helper", f"before {text}")
         done = call(*given)
-        self.deaths.at("helper", f"after {text}")
+        self.deaths.at("helper", text)
         return done
 
 
 class _Statements:
-    """A hook that kills its process at each statement, and each commit of one, that is new."""
+    """A hook that kills its process at each statement, and each commit of one, that is new.
+
+    Before a write of a driver all is as after the one before, unless somebody has answered.
+    """
 
     def __init__(self, operators: Operators, name: str) -> None:
         self._operators, self._name = operators, name
         self._last = threading.local()
+        self._made = 0
 
     def __call__(self, connection: BaseConnection[Any], statement: str, moment: str) -> None:
         step = self._operators._step.read_text()
         about = f"{statement} of {getattr(self._last, 'text', '')}"
         if statement != "COMMIT":
             about = self._last.text = statement
-        self._operators.deaths.at(self._name, f"{step}: {moment} {about}")
+        self._made += 1
+        if self._name == "web" and self._made == _LONGEST_LIFE:
+            self._operators.deaths.at("web", str(os.getpid()))
+        if moment == "after" or self._name == "web" or statement.startswith("WITH open"):
+            self._operators.deaths.at(self._name, f"{step}: {moment} {about}")
 
 
 def _serve_phones(operators: Operators) -> None:
@@ -189,7 +202,7 @@ def _serve_phones(operators: Operators) -> None:
         _serve(create_app(settings), operators._listeners["web"])
 
 
-def _serve_leader(operators: Operators) -> None:
+def _serve_operator(operators: Operators) -> None:
     settings = HelperSettings(operators.stage.path, address_requests_per_minute=10**6)
     _serve(create_helper_app(settings), operators._listeners["helper"])
 
@@ -199,13 +212,13 @@ def _serve(app: Any, listener: socket.socket) -> None:
         server.serve_forever()
 
 
-_SERVERS: dict[str, Callable[[Operators], None]] = {"web": _serve_phones, "helper": _serve_leader}
+_SERVERS: dict[str, Callable[[Operators], None]] = {"web": _serve_phones, "helper": _serve_operator}
 
 
 @contextmanager
-def operating(url: str, folder: Path, *, deadly: bool) -> Iterator[Operators]:
-    folder.mkdir()
-    operators = Operators(url, folder, deadly=deadly)
+def operating(url: str, folder: Path) -> Iterator[Operators]:
+    """Two operators, whose processes end with the block."""
+    operators = Operators(url, folder)
     try:
         operators.revive()
         yield operators
