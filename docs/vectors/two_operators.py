@@ -38,7 +38,7 @@ from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.interface import HELPER
-from earshot_protocol.two_operators import acceptance, lists, messages, shares
+from earshot_protocol.two_operators import acceptance, messages, shares
 from earshot_protocol.two_operators.acceptance import LARGEST_SKEW, refusals_of_offer
 from earshot_protocol.two_operators.leader import Leader, LeaderKeys
 from earshot_protocol.two_operators.messages import (
@@ -54,6 +54,7 @@ from earshot_protocol.two_operators.messages import (
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.participant import ReportingParticipant
 from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import canonical, encode
 from earshot_server.helper import helper as helper_module
 from earshot_server.helper.book import MemoryBook
@@ -370,7 +371,7 @@ def _proved_sum(
     shown = {
         "verify_key": made.verify_key.hex(),
         "chunk_length": proof.circuit.chunk_length,
-        "entry_sizes": lists.entry_sizes(agreed),
+        "entry_sizes": sizes(agreed).entry,
     }
     return shown | _ended(leader, made, helper, agreed, phones)
 

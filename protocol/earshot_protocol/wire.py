@@ -101,6 +101,16 @@ def encode(message: Message) -> bytes:
     return _encoder.encode(message)
 
 
+def lengthened(size: int, part: int) -> int:
+    """Return the size of an encoded message in which an empty byte string becomes this long.
+
+    Args:
+        size: Size of the message with the empty string.
+        part: Bytes of the string, below 2^32.
+    """
+    return size + part + (0 if part < 2**8 else 1 if part < 2**16 else 3)
+
+
 @remembered(4)  # a sum has three: its phase, its first task, and the opening in it
 def canonical(message: msgspec.Struct) -> bytes:
     """Return the canonical form of a message, for hashing: equal messages have equal bytes.

@@ -24,8 +24,10 @@ from earshot_server.campaigns.campaign import (
     RepeatedDiscovery,
     SumOptions,
 )
+from earshot_server.campaigns.campaign_file import read_campaign
 from earshot_server.campaigns.plan import CampaignPlan, planned
 from earshot_server.commands.campaign import forecast
+from earshot_server.dashboard.wording import byte_size
 
 GUIDE_FOR_PEOPLE = (Path(__file__).parents[2] / "docs/privacy-for-people.md").read_text("utf-8")
 GUIDE = (Path(__file__).parents[2] / "docs/campaigns.md").read_text("utf-8")
@@ -45,7 +47,7 @@ time
   per phone       δ = 10⁻⁴   ε = 3.25    ε = 3.25  (a default phone accepts 8)
 a default phone takes part in 39 such campaigns during its life
 each week a phone sends 5 numbers, its contacts by label, and unknown, as no map names them, \
-projected to a length of B = 4 contacts; 197 bytes
+projected to a length of B = 4 contacts
 """
 SHORT = """\
 name = "Contacts in the north, 2027"
@@ -80,6 +82,11 @@ def test_it_prints_phases_costs_and_a_verdict(file: Path) -> None:
     past = [line for line in lines if "is in the past" in line]
     assert bool(past) == (date(2027, 1, 4) < date.today())
     assert "\n".join(line for line in lines if line not in past).startswith(GOLDEN)
+    week = planned(read_campaign(file)).week_bytes
+    place = lines.index(f"for a week a phone sends {byte_size(week.sent)}")
+    assert f"all phones together {byte_size(2000 * week.sent)}; " in lines[place + 1]
+    assert f"keeps up to {byte_size(week.server)} at a time" in lines[place + 1]
+    assert f"the helper’s disk keeps up to {byte_size(week.helper)}, " in lines[place + 2]
     assert lines[-2] == f"plan {planned_in(file)['digest']}"
     assert lines[-1].startswith("2\u202f000 phones can tell a change of ")
 
@@ -239,9 +246,13 @@ def test_a_plan_says_in_which_weeks_it_has_a_confusion_matrix() -> None:
     told = "\n".join(shown)
     assert "(55 weekly sums, 5 of them with a confusion matrix, 6 discoveries" in told
     assert "in the first week after each map 144 more" in told
-    assert "(a confusion matrix, proposed); 20" in told
+    assert "(a confusion matrix, proposed), at the cost of two weeks" in told
+    for each in ("a week", "a week with a confusion matrix", "a discovery"):
+        assert f"for {each} a phone sends " in told
     asked = planned(changed(campaign(weeks=15), "sum", confusion=True))
-    assert "(a confusion matrix); 20" in "\n".join(forecast.lines(asked, date.min))
+    assert "(a confusion matrix), at the cost of two weeks" in "\n".join(
+        forecast.lines(asked, date.min)
+    )
 
 
 def test_a_plan_says_why_it_proposes_no_confusion_matrix() -> None:

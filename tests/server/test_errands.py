@@ -32,9 +32,9 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators import messages, transport
 from earshot_protocol.two_operators.leader import LeaderKeys
-from earshot_protocol.two_operators.lists import entry_sizes
 from earshot_protocol.two_operators.messages import HelperTotal, OfferMade
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import encode
 from earshot_server.backups.backing_up import back_up
 from earshot_server.backups.restoring import restore
@@ -182,7 +182,7 @@ def test_a_long_list_travels_in_parts(
     assert isinstance(part, SecureSum)
     agreed = BY_TWO.sum_parameters(part, (2 * len(CLASSES) + 1,))
     assert isinstance(agreed, TwoOperatorParameters)
-    monkeypatch.setattr(transport, "LARGEST_PART", 5 * sum(entry_sizes(agreed)))
+    monkeypatch.setattr(transport, "LARGEST_PART", 5 * sum(sizes(agreed).entry))
     phase = gathered(database)
     until(driver, database, phase, "report")
     report(database, phase, helper)

@@ -28,6 +28,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import affordable
+from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.learning import CENTROID_VOTE, Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import AgreedPlaces
@@ -37,18 +38,28 @@ from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, NoiseLaw
 from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS, Unit
 from earshot_protocol.privacy.noise import skellam_share
 from earshot_protocol.privacy.significance import LEVEL, name_p_values
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix, encode
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import DEARER_RECORDING, OF_NAMED_RECORDINGS
+from earshot_server.dashboard.wording import byte_size, whole
 from earshot_server.discovery.cells import moved_cells
 from earshot_server.discovery.optics import Optics
 from earshot_server.discovery.prototypes import prototypes
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.expected import least_clear
-from earshot_server.phases.forecast import Forecast, expected, forecast, outlook
+from earshot_server.phases.forecast import (
+    USUAL_BYTES,
+    Forecast,
+    expected,
+    forecast,
+    outlook,
+    phase_bytes,
+    samples_within,
+)
 from earshot_server.records import CohortRecord
 from earshot_server.store.memory import MemoryPhaseStore
 
@@ -115,7 +126,7 @@ def test_phones_spend_and_send_what_was_foretold() -> None:
             assert booked[unit] == spent[unit]
     # Two environments were found where three may be kept: those sums were a little shorter.
     for number in phones:
-        assert 0.98 * foreseen.bytes_up < sent[number] <= foreseen.bytes_up
+        assert 0.98 * foreseen.bytes.sent < sent[number] <= foreseen.bytes.sent
 
 
 def test_each_sum_has_the_neighbours_and_the_threshold_that_phones_will_be_told() -> None:
@@ -465,7 +476,7 @@ def test_a_discovery_sends_what_was_foretold() -> None:
     phones = {number: Phone(MemoryStore(), encoder, AGREES) for number in range(12)}
     sent, steps = played(coordinator, phones)
     assert steps == foreseen.steps == 12
-    assert set(sent.values()) == {foreseen.bytes_up}
+    assert set(sent.values()) == {foreseen.bytes.sent}
 
 
 # ------------------------------------------------------------------------------- what luck can do
@@ -540,3 +551,73 @@ def test_a_forecast_speaks_of_luck_before_it_speaks_of_none() -> None:
         (3000, "all 11 can get a prototype"),
     ):
         assert said in words(found_by_sums(phones=phones, noise_crowd=phones))
+
+
+# ---------------------------------------------------------------------------- what phones send
+
+SPLIT, UNPROVED = SummationName.TWO_OPERATORS, SummationName.TWO_OPERATORS_UNPROVED
+
+
+def labelled(samples: int, labels: int, summation: SummationName) -> LabellingParameters:
+    points = np.random.default_rng(5).standard_normal((samples, 8)).astype(np.float32)
+    return labelling_parameters(
+        labels=tuple(f"label {each}" for each in range(labels)),
+        samples=Matrix.of(points),
+        phones=1000,
+        threshold=500.0,
+        summation=summation,
+    )
+
+
+def test_as_many_samples_as_are_proposed_are_a_megabyte_and_one_more_is_not() -> None:
+    fitting = samples_within(labelled(4096, 15, SPLIT))
+    assert 3000 < fitting < 4096
+    assert phase_bytes(labelled(fitting, 15, SPLIT)).sent <= USUAL_BYTES == 10**6
+    assert phase_bytes(labelled(fitting + 1, 15, SPLIT)).sent > USUAL_BYTES
+    assert samples_within(labelled(100, 15, SPLIT)) == 100
+
+
+def test_what_a_phone_sends_is_told_with_what_all_send_and_both_operators_keep() -> None:
+    parameters = labelled(100, 15, SPLIT)
+    sent = phase_bytes(parameters)
+    told = words(parameters)
+    assert f"each phone sends {byte_size(sent.sent)} in 2 steps" in told
+    assert f"all phones together {byte_size(1000 * sent.sent)}; " in told
+    assert f"database keeps up to {byte_size(sent.server)} at a time" in told
+    assert f"the helper’s disk keeps up to {byte_size(sent.helper)}, " in told
+    assert "the helper’s disk" not in words(labelled(100, 15, SummationName.BELL))
+    for small in (parameters, labelled(4096, 15, UNPROVED), labelled(4096, 15, SummationName.BELL)):
+        assert "is proposed" not in words(small)
+
+
+def test_a_large_phase_says_both_ways_to_make_it_smaller() -> None:
+    large, most = labelled(4096, 15, SPLIT), samples_within(labelled(4096, 15, SPLIT))
+    less = byte_size(phase_bytes(labelled(4096, 15, UNPROVED)).sent)
+    said = (
+        "each phone sends 1.2 MB, most of it proofs, and no more than 1 MB is proposed: with "
+        f"{whole(most)} samples or fewer in place of {whole(4096)} it would send less; without "
+        f"proofs (--summation two-operators-unproved) it would send {less}, and nobody could check"
+    )
+    assert said in words(large)
+    proposed = prospects.proposed_summation(labelled(4096, 15, SummationName.BELL), large)
+    assert (
+        f"two operators (--summation two-operators with {whole(most)} samples at most, or "
+        f"--summation two-operators-unproved: with all {whole(4096)} samples and proofs a phone "
+        "would send 1.2 MB)"
+    ) in proposed
+    few = labelled(100, 15, SPLIT), labelled(100, 15, SummationName.BELL)
+    assert "two operators (--summation two-operators). A" in prospects.proposed_summation(
+        few[1], few[0]
+    )
+
+
+def test_a_large_phase_without_samples_is_proposed_without_proofs() -> None:
+    labels, start = tuple(map(str, range(256))), CentroidSet.of(np.eye(3, 64))
+    split = discovery_parameters(labels=labels, start=start, kinds=4, summation=SPLIT)
+    masked = msgspec.structs.replace(split, summation=SummationName.BELL)
+    sent = byte_size(phase_bytes(split).sent)
+    assert f"each phone sends {sent}, most of it proofs" in words(split)
+    assert "samples" not in "".join(prospects.large_inputs(split))
+    assert (
+        f"(--summation two-operators-unproved, as a phone would send {sent} with proofs)"
+    ) in prospects.proposed_summation(masked, split)

@@ -233,6 +233,8 @@ def test_a_campaign_is_run_by_commands(desk: Desk, database: Database, tmp_path:
     assert "not paused" in desk.types("campaign", "resume", "North", status=2)
     assert "stopped  " in desk.types("campaign", "stop", "North")
     shown = desk.types("campaign", "show", "North")
+    assert "  for a week a phone sends " in shown
+    assert "this server’s database keeps up to " in shown
     assert "stopped: stopped by an operator" in shown
     assert shown.count(": stopped") == 4
     out = tmp_path / "series"

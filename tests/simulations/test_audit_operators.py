@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +18,9 @@ from scipy.stats import norm
 from earshot_protocol.phases.learning import CENTROID_VOTE
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.prio3.circuit import Circuit
+from earshot_protocol.prio3.field import MODULUS
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.interface import SummationName
@@ -24,11 +29,13 @@ from earshot_protocol.wire import Answer, Task
 from earshot_server.helper.helper import Helper
 from earshot_simulations.auditing import (
     catalogue,
+    false_inputs,
     operator_faults,
     operators,
     watched_operators,
 )
 from earshot_simulations.auditing.ballots import all_noise, counted_on
+from earshot_simulations.auditing.false_inputs import WeakVerification
 from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.operators import (
     audit_operators,
@@ -227,6 +234,7 @@ def test_each_fault_of_sums_is_found_by_its_name() -> None:
     assert all(each.measured.low > 1.3 * (each.proven or 0) for each in ledgers)
 
 
+@pytest.mark.slow
 def test_each_fault_of_phases_is_found_by_its_name() -> None:
     found = list(operator_faults.broken_phases())
     assert missed(found) == []
@@ -279,3 +287,66 @@ def test_each_fault_of_proofs_is_found_by_its_name() -> None:
     ]
     told = "[100, 100] unaltered; [100, 0] and [0, 100] by the vote that is guessed"
     assert [each.found for each in found[:2]] == [told] * 2
+
+
+def test_more_than_one_phone_s_weight_counts_only_where_nothing_is_checked() -> None:
+    """Two of the checks below, quickly: of ballots, and of votes on samples."""
+    everything = {"decide": lambda self, verifiers, field: np.ones(len(verifiers), dtype=bool)}
+    only = false_inputs.LONGER, (Counts,)
+    sound = list(false_inputs.audit_false_inputs(false_inputs.SOUND, *only))
+    broken = list(false_inputs.audit_false_inputs(WeakVerification(Circuit, everything), *only))
+    assert [each.held for each in (*sound, *broken)] == [True, True, False, False]
+    assert [each.found for each in (*sound, *broken)] == [
+        *["none of 100 counts, and the total is that of the others"] * 2,
+        *["100 of 100 counts"] * 2,
+    ]
+
+
+@pytest.mark.slow
+def test_no_phone_gets_a_false_input_counted() -> None:
+    checks = catalogue.audit("false-inputs")
+    assert [each for each in checks if not each.passed] == []
+    assert Counter(each.case.partition(": ")[2] for each in checks) == {
+        false_inputs.LONGER: 3,
+        false_inputs.WRAPPED: 1,
+        false_inputs.GUESSED_SIGNS: 1,
+        false_inputs.GUESSED_WEIGHTS: 3,
+        false_inputs.GUESSED_KEY: 3,
+    }, "of ballots, vectors, and votes on samples"
+
+
+@pytest.mark.slow
+def test_each_fault_of_verification_is_found_by_its_name() -> None:
+    """Every attack succeeds each time, but for a single check of signs, which half evade."""
+    found = list(operator_faults.weak_verification())
+    assert missed(found) == []
+    assert faults_in(found) == [
+        *["operators that check nothing"] * 3,
+        "vectors of twice the length",
+        "one check of a wrap-around",
+        "signs that no share fixes",
+        *["weights that no share fixes"] * 3,
+        *["a verify key that phones know"] * 3,
+    ]
+    checks = [each for each in found if isinstance(each, Check)]
+    counted = {int(each.found.split()[0]) for each in checks if "one check" not in each.case}
+    assert counted == {100}
+    (evaded,) = (int(each.found.split()[0]) for each in checks if "one check" in each.case)
+    assert 20 < evaded < 80
+
+
+def test_the_arithmetic_of_attacks_is_that_of_the_field() -> None:
+    source = random.Random(5)
+    no_square = next(x for x in range(2, 99) if pow(x, MODULUS // 2, MODULUS) == MODULUS - 1)
+    for _ in range(20):
+        number = source.randrange(1, MODULUS)
+        root = false_inputs._square_root(number * number)
+        assert root in (number, MODULUS - number)
+        assert false_inputs._square_root(no_square * number * number) is None
+    assert false_inputs._square_root(0) == 0
+    rows = [[source.choice([-1, 0, 1]) for _ in range(12)] for _ in range(9)]
+    rows += [rows[0], [a + b for a, b in zip(rows[1], rows[2], strict=True)]]
+    kernel = list(false_inputs._kernel(rows))
+    assert len(kernel) == 12 - 9
+    for vector, row in itertools.product(kernel, rows):
+        assert sum(a * b for a, b in zip(vector, row, strict=True)) % MODULUS == 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +20,9 @@ from support.deadly import Deadly
 from support.networked import await_
 from support.simulated import decided
 
-from earshot_simulations import Discovery, Settings, SummationChoice, simulate
-from earshot_simulations.engine.states import NEW, States
+from earshot_simulations import Discovery, PolicyChoice, Settings, SummationChoice, simulate
+from earshot_simulations.engine.answers import AnswersOnDisk
+from earshot_simulations.engine.states import NEW, NoRoomError, States
 
 SETTINGS = Settings(
     discovery=Discovery.LOCAL,
@@ -33,7 +37,7 @@ SETTINGS = Settings(
 
 
 def left_behind(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if path.name.startswith("earshot-phones-")]
+    return [path.name for path in folder.iterdir() if path.name.startswith("earshot-")]
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +189,66 @@ def lives(process: psutil.Process) -> bool:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def test_answers_on_the_disk_are_those_of_a_dictionary_and_leave_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    chance, opened = random.Random(1), set(os.listdir("/proc/self/fd"))
+    plain: dict[int, bytes] = {}
+    answers = AnswersOnDisk()
+    for _ in range(300):
+        phone, answer = chance.randrange(40), chance.randbytes(chance.choice((0, 1, 50_000)))
+        plain[phone] = answers[phone] = answer
+        if chance.random() < 0.1:
+            del plain[phone], answers[phone]
+    assert dict(answers) == plain
+    assert list(answers) == list(plain)
+    assert len(answers) == len(plain)
+    assert answers.get(41) is None
+    assert left_behind(folder) == []
+    del answers
+    assert set(os.listdir("/proc/self/fd")) == opened
+
+
+def test_a_disk_without_room_for_answers_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    answers = AnswersOnDisk()
+    answers[1] = b"one"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        with pytest.raises(NoRoomError, match=f"{folder}: no room for answers of simulated phones"):
+            answers[2] = b"two"
+    assert dict(answers) == {1: b"one"}
+
+
+def test_a_phone_s_state_holds_no_answer() -> None:
+    """A report with its proof is as large as all else of a phone together, many times."""
+    settings = Settings(
+        phones=12,
+        recordings=10,
+        scenes=3,
+        sums=0,
+        policy=PolicyChoice.ANYTHING,
+        summation=SummationChoice.TWO_OPERATORS,
+        jobs=1,
+    )
+    states: list[int] = []
+
+    class Weighing(States):
+        def write(self, shard: int, version: int, states_: Mapping[int, bytes]) -> None:
+            states.extend(map(len, states_.values()))
+            super().write(shard, version, states_)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("earshot_simulations.engine.local.States", Weighing)
+        run = simulate(settings)
+    assert run.interrupted is None
+    assert len(states) == 12
+    assert max(states) < 5_000 < 30_000 < run.steps[1].per_phone(run.steps[1].bytes_up)

@@ -33,6 +33,7 @@ FIELDS = {
     "top_global_centroids",
     "privacy",
     "seconds",
+    "refused_by_step",
     "bytes_up_per_phone",
     "bytes_down_per_phone",
     "peak_memory_mb",

@@ -72,7 +72,9 @@ WANTED = campaign(
     discovery=None,
     labels=PLACES,
     expected=ExpectedContacts(phones=PHONES),
-    sum=SumOptions(contacts=7, dropout=0.25, summation=SummationName.TWO_OPERATORS),
+    # Each process that is killed would load what verifies anew; proved sums have kills of their own
+    # (tests/server/test_proved_kills.py).
+    sum=SumOptions(contacts=7, dropout=0.25, summation=SummationName.TWO_OPERATORS_UNPROVED),
 )
 _NODES_CLOCK = """\
 import { readFileSync } from "node:fs";

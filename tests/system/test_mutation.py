@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.mutation.driver import PLACES, Mutation
 from support.mutation.operators import CHECK, LIMIT, LIMITS, RANDOMNESS, Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -230,6 +231,13 @@ def test_an_entry_for_what_is_not_there_is_stale(folder: Path) -> None:
     status, printed = run(folder, None, 1000)
     assert status == 1
     assert "listed, and is not there or dies" in printed
+
+
+def test_every_listed_mutant_is_in_the_code_and_listed_once(tmp_path: Path) -> None:
+    """A line that changes takes its entry with it, long before all mutants are judged."""
+    mutation = Mutation(ROOT, PLACES, tmp_path, 1)
+    assert mutation.gone() == []
+    assert len(set(mutation.listed)) == len(mutation.listed) > 100
 
 
 def changes(text: str, path: str = "code.py") -> list[tuple[str, str]]:

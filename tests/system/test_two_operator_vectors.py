@@ -31,7 +31,7 @@ from earshot_protocol.prio3.prio3 import Prio3, Received
 from earshot_protocol.prio3.shapes import Counts, Norm, ballot
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.two_operators import acceptance, lists, messages, shares
+from earshot_protocol.two_operators import acceptance, messages, shares
 from earshot_protocol.two_operators.acceptance import refusals_of_offer
 from earshot_protocol.two_operators.messages import (
     AddUp,
@@ -42,6 +42,7 @@ from earshot_protocol.two_operators.messages import (
     SendReport,
 )
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import encode
 
 VECTORS = json.loads(
@@ -381,16 +382,16 @@ def numbers(data: bytes) -> list[int]:
 
 @pytest.mark.parametrize("each", SUMS, ids=["ballots", "vectors"])
 def test_sizes_of_proofs_from_the_document_alone(each: Proved) -> None:
-    sizes = textbook.sizes(each.terms)
+    known = textbook.sizes(each.terms)
     assert each.given["chunk_length"] == Prio3(each.proof.shape, 6).circuit.chunk_length
     assert each.given["entry_sizes"] == [
         16,
-        *(sizes[name] for name in ("sealed", "public", "verifier")),
+        *(known[name] for name in ("sealed", "public", "verifier")),
     ]
     for phone in each.given["phones"]:
         given = report_of(phone)
         assert {name: len(given[name]) for name in ("share", "public", "sealed")}.items() <= (
-            sizes.items()
+            known.items()
         )
 
 
@@ -402,7 +403,7 @@ def test_sizes_of_proofs_of_any_shape_from_the_document_alone() -> None:
         terms = {"shape": [entries], "proof": msgspec.to_builtins(shape)}
         agreed = TwoOperatorParameters(5, (entries,), 1, WholeLaplace(1), 2, 1.0, shape)
         stated = textbook.sizes(terms)
-        assert lists.entry_sizes(agreed) == (16, 112, stated["public"], stated["verifier"])
+        assert sizes(agreed).entry == (16, 112, stated["public"], stated["verifier"])
         proof = Prio3(shape, entries)
         assert proof.circuit.chunk_length == textbook.chunk_length(terms)
         assert proof.leader_share_bytes == stated["share"]

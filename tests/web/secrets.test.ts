@@ -100,9 +100,9 @@ async function provedInputOf(share: Bytes, random: Bytes, offer: Offer): Promise
   const { parameters } = offer;
   const proof = parameters.proof!;
   const length = lengthOf(parameters);
-  const width = proof.proof === "counts" ? proof.width : 1;
+  const [width, block] = proof.proof === "counts" ? [proof.width, proof.block] : [1, length];
   // Of draft-irtf-cfrg-vdaf-20, section 6.2.1: version 18, a VDAF, its number, and the usage 1.
-  const counts = width === 1 ? [0, 0, 0, 5] : [255, 255, 0, 1];
+  const counts = width === 1 && block === length ? [0, 0, 0, 5] : [255, 255, 0, 1];
   const number = proof.proof === "norm" ? [255, 255, 0, 0] : counts;
   const tag = Uint8Array.from([18, 0, ...number, 0, 1, ...(await offerDigest(offer))]);
   const helpers = expanded(length * width, tag, random.slice(0, 32), Uint8Array.of(1));

@@ -23,6 +23,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.summations import AnySumParameters
 from earshot_protocol.text import line
+from earshot_protocol.traffic import check_traffic
 from earshot_protocol.voting.sums import sum_parameters, two_operator_parameters
 
 LabelName = Annotated[str, line(LARGEST_NAME, least=1)]
@@ -199,8 +200,13 @@ class Parameters(
 
         Raises:
             InvalidParametersError: No safe graph exists for these fractions and this many phones,
-                or no word holds the sum.
+                no word holds the sum, or a message would be too large.
         """
+        chosen = self._sum_parameters(part, shape)
+        check_traffic(chosen)
+        return chosen
+
+    def _sum_parameters(self, part: SecureSum, shape: tuple[int, ...]) -> AnySumParameters:
         if self.summation.by_operators:
             return two_operator_parameters(
                 part.mechanism,
@@ -228,7 +234,7 @@ class Parameters(
         for part in self.plan().parts:
             if isinstance(part, SecureSum):
                 _check_noise(part)
-                self.sum_parameters(part, (1,))
+                self._sum_parameters(part, (1,))
 
 
 @remembered(4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from earshot_protocol.distribution import installation
 from earshot_protocol.errors import MalformedMessageError, RefusedError
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.points import LOW_ORDER, points
@@ -40,8 +41,8 @@ def refusals_of_offer(
     offer, stated = signed.offer, signed.offer.parameters
     if expected.proof is not None and not available():
         yield RefusedError(
-            f"{Rule.PROOFS}: its inputs must be proved, and this phone lacks the package for "
-            "that (the extra [proofs])",
+            f"{Rule.PROOFS}: its inputs must be proved, and this phone lacks pycryptodomex for "
+            f"that: {installation('proofs')}",
             Rule.PROOFS,
         )
     for role, identity, known in (

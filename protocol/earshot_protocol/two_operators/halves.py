@@ -16,9 +16,10 @@ from earshot_protocol.prio3.field import Arithmetic
 from earshot_protocol.prio3.prio3 import Received
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.masks import word_type
-from earshot_protocol.two_operators.messages import HelperTotal, Offer, PhoneReport, sealed_bytes
+from earshot_protocol.two_operators.messages import HelperTotal, Offer, PhoneReport
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.proofs import proof_of
+from earshot_protocol.two_operators.sizes import sizes
 
 Totals = npt.NDArray[np.int64]
 
@@ -167,25 +168,20 @@ def check_report(phone: int, report: PhoneReport, offer: Offer) -> None:
         MalformedMessageError: A part has the wrong size, or the leader's share is malformed or does
             not fit the public share.
     """
-    if len(report.sealed) != sealed_bytes(offer.parameters):
-        raise MalformedMessageError(
-            f"phone {phone}: a sealed share of {len(report.sealed)} bytes instead of "
-            f"{sealed_bytes(offer.parameters)}"
-        )
+    due = sizes(offer.parameters)
+    for part, given, expected in (
+        ("a sealed seed", report.sealed, due.sealed),
+        ("a share", report.share, due.share),
+        ("a public share", report.public, due.public),
+    ):
+        if len(given) != expected:
+            raise MalformedMessageError(
+                f"phone {phone}: {part} of {len(given)} bytes; {expected} are expected"
+            )
     if offer.parameters.proof is None:
         encoding.check_packed(report.share, offer.parameters)
-        if report.public:
-            raise MalformedMessageError(f"phone {phone}: a public share of an unproved input")
         return
-    proof = proof_of(offer)
-    sizes = (len(report.share), len(report.public))
-    expected = (proof.leader_share_bytes, proof.public_share_bytes)
-    if sizes != expected:
-        raise MalformedMessageError(
-            f"phone {phone}: shares of {sizes[0]} and {sizes[1]} bytes; {expected[0]} and "
-            f"{expected[1]} are expected"
-        )
     try:
-        proof.check(Party.LEADER, Received(report.report_id, report.public, report.share))
+        proof_of(offer).check(Party.LEADER, Received(report.report_id, report.public, report.share))
     except RemoteError as error:
         raise MalformedMessageError(f"phone {phone}: {error}") from error

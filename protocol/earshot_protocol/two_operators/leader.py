@@ -473,6 +473,11 @@ def check_total_given(
 
 
 def _identifiers(joined: bytes) -> list[bytes]:
+    """Return the identifiers of reports that a helper's total lists one after another.
+
+    Raises:
+        MalformedMessageError: The last one is cut.
+    """
     if len(joined) % ID_BYTES:
         raise MalformedMessageError("a list of identifiers ends within one")
     return [joined[at : at + ID_BYTES] for at in range(0, len(joined), ID_BYTES)]

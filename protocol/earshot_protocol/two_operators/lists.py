@@ -11,9 +11,8 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from earshot_protocol.errors import MalformedMessageError
-from earshot_protocol.prio3.prio3 import Prio3
-from earshot_protocol.two_operators.messages import ID_BYTES, sealed_bytes
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.sizes import sizes
 
 
 class ListEntry(NamedTuple):
@@ -32,22 +31,13 @@ class ListEntry(NamedTuple):
     verifier: bytes = b""
 
 
-def entry_sizes(parameters: TwoOperatorParameters) -> tuple[int, ...]:
-    """Return the bytes of each part of an entry."""
-    sealed = sealed_bytes(parameters)
-    if parameters.proof is None:
-        return ID_BYTES, sealed, 0, 0
-    proof = Prio3(parameters.proof, parameters.length)
-    return ID_BYTES, sealed, proof.public_share_bytes, proof.verifier_share_bytes
-
-
 def count(reports: bytes, parameters: TwoOperatorParameters) -> int:
     """Return the number of entries of a list.
 
     Raises:
         MalformedMessageError: The list ends within an entry.
     """
-    found, rest = divmod(len(reports), sum(entry_sizes(parameters)))
+    found, rest = divmod(len(reports), sum(sizes(parameters).entry))
     if rest:
         raise MalformedMessageError(f"a list of reports ends with {rest} bytes of one")
     return found
@@ -55,6 +45,6 @@ def count(reports: bytes, parameters: TwoOperatorParameters) -> int:
 
 def entries(reports: bytes, parameters: TwoOperatorParameters) -> Iterator[ListEntry]:
     """Yield the entries of a list, which has only whole ones."""
-    ends = (0, *accumulate(entry_sizes(parameters)))
+    ends = (0, *accumulate(sizes(parameters).entry))
     for at in range(0, len(reports), ends[-1]):
         yield ListEntry(*(reports[at + first : at + last] for first, last in pairwise(ends)))

@@ -34,14 +34,19 @@ _SEALING_BYTES = 32 + 16
 """Bytes by which sealing lengthens: an encapsulated key and a tag."""
 SEALED_BYTES = SEED_BYTES + _SEALING_BYTES
 """Bytes of a sealed seed."""
-_LARGEST_SEALED = PROVED_SEED_BYTES + _SEALING_BYTES
+SEALED_PROVED_BYTES = PROVED_SEED_BYTES + _SEALING_BYTES
+"""Bytes of a sealed seed with a blind, of a proved input."""
 _LARGEST_PUBLIC = 128
 """Bytes of the public share of an input with checks by signs; others have 64."""
 VERIFY_KEY_BYTES = 32
 SALT_BYTES = 32
 """Bytes that hide a leader's noise in its commitment."""
-LARGEST_LIST = 2**31
-"""Most bytes of a list."""
+LARGEST_LIST = 900 * 2**20
+"""Most bytes of a list.
+
+Both operators keep it, or an answer of its size, in one value of a database: PostgreSQL's hold less
+than 2^30 bytes, SQLite's 10^9.
+"""
 LARGEST_HELPER_TASK = LARGEST_LIST + 2**16
 LARGEST_HELPER_ANSWER = 2 * LARGEST_LIST
 """Bytes of the largest messages to and from a helper."""
@@ -199,7 +204,7 @@ class PhoneReport(SumAnswer, frozen=True, kw_only=True, tag="report"):
     """
 
     report_id: Identifier
-    sealed: Annotated[bytes, Meta(min_length=SEALED_BYTES, max_length=_LARGEST_SEALED)]
+    sealed: Annotated[bytes, Meta(min_length=SEALED_BYTES, max_length=SEALED_PROVED_BYTES)]
     share: Annotated[bytes, Meta(max_length=LARGEST_ANSWER_BYTES)]
     public: Annotated[bytes, Meta(max_length=_LARGEST_PUBLIC)] = b""
 
@@ -282,11 +287,6 @@ def read_identity(text: str) -> bytes:
 def list_body(offer: bytes, reports: bytes) -> bytes:
     """Return the bytes that the leader signs for a list: offer, size of the list, its digest."""
     return offer + len(reports).to_bytes(8) + hashlib.sha256(reports).digest()
-
-
-def sealed_bytes(parameters: TwoOperatorParameters) -> int:
-    """Return the size of what a phone seals to the helper."""
-    return SEALED_BYTES if parameters.proof is None else _LARGEST_SEALED
 
 
 def sign(key: Ed25519PrivateKey, what: bytes, body: bytes) -> bytes:

@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.prio3.shapes import LARGEST_LENGTH as LARGEST_PROVED
 from earshot_protocol.privacy.mechanisms import SumMechanism
 from earshot_protocol.privacy.sum_noise import NoiseOfOperators
 from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 
@@ -61,11 +63,18 @@ def two_operator_parameters(
         proved: Whether inputs are proved where they can be.
 
     Raises:
-        InvalidParametersError: Phones share the noise, or no 64-bit word holds the sum.
+        InvalidParametersError: Phones share the noise, no 64-bit word holds the sum, or it has more
+            entries than can be proved.
     """
     noise = mechanism.entry_noise
     if not isinstance(noise, NoiseOfOperators):
         raise InvalidParametersError("phones share the noise of this mechanism; operators do not")
+    proof, length = mechanism.proof(shape) if proved else None, math.prod(shape)
+    if proof is not None and length > LARGEST_PROVED:
+        raise InvalidParametersError(
+            f"a sum of {length} entries: inputs of at most {LARGEST_PROVED} are proved; without "
+            f"proofs, with summation={SummationName.TWO_OPERATORS_UNPROVED}, there may be more"
+        )
     parameters = TwoOperatorParameters(
         phones=phones,
         shape=shape,
@@ -73,7 +82,7 @@ def two_operator_parameters(
         noise=noise,
         least=max(2, least),
         window=window,
-        proof=mechanism.proof(shape) if proved else None,
+        proof=proof,
     )
     parameters.check()
     return parameters

@@ -64,7 +64,7 @@ from earshot_server.campaigns.weekly_sum import (
     histogram,
     week_parameters,
 )
-from earshot_server.phases.forecast import Refusal, sum_bytes
+from earshot_server.phases.forecast import PhaseBytes, Refusal, phase_bytes
 from earshot_server.phases.options import PhaseOptions
 
 _DIGITS = 4
@@ -80,13 +80,13 @@ class ConfusionWeek(msgspec.Struct, frozen=True, kw_only=True):
     """What a week with a confusion matrix costs.
 
     Attributes:
-        bytes_up: Bytes that one phone sends.
+        bytes: Bytes that one phone sends, and that operators keep.
         guesses: How often somebody is right at most who guesses whether a phone took part with its
             contacts or with zeros, from this week's result.
         contact_guesses: The same about one contact that its user labelled.
     """
 
-    bytes_up: int
+    bytes: PhaseBytes
     guesses: float
     contact_guesses: float
 
@@ -121,7 +121,8 @@ class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
         crowd_factor: Factor by which noise is larger because phones trust no larger crowd than
             10,000 to share it; 1 where that changes nothing.
         operators_factor: Noise of a week over that with two operators; None with two operators.
-        bytes_up: Bytes that one phone sends for a week, of counts alone.
+        week_bytes: Bytes that one phone sends for a week, of counts alone, and that operators keep.
+        discovery_bytes: The same for a discovery; None without any.
         confusion_week: A week with a confusion matrix; None without any.
         refusals: Refusals of a phone with the default policy; empty if it accepts all phases.
     """
@@ -147,7 +148,8 @@ class CampaignPlan(msgspec.Struct, frozen=True, kw_only=True):
     phones_needed: int | None
     crowd_factor: float
     operators_factor: float | None
-    bytes_up: int
+    week_bytes: PhaseBytes
+    discovery_bytes: PhaseBytes | None
     confusion_week: ConfusionWeek | None
     refusals: tuple[Refusal, ...]
 
@@ -198,7 +200,8 @@ def planned(campaign: Campaign) -> CampaignPlan:
         ),
         crowd_factor=_crowd_factor(week),
         operators_factor=_operators_factor(made),
-        bytes_up=_bytes_up(week),
+        week_bytes=phase_bytes(week),
+        discovery_bytes=phase_bytes(made.discovery) if made.discovery else None,
         confusion_week=_confusion_week(made),
         refusals=tuple(_refusals(made)),
     )
@@ -445,6 +448,7 @@ def _discovery(campaign: Campaign) -> DiscoveryParameters | None:
 def _check_feasible(parameters: Parameters, what: str) -> None:
     try:
         parameters.check_feasible()
+        phase_bytes(parameters)
     except InvalidParametersError as error:
         raise InvalidParametersError(f"{what}: {error}") from None
 
@@ -512,14 +516,10 @@ def _confusion_week(made: Planning) -> ConfusionWeek | None:
     if week is None:
         return None
     return ConfusionWeek(
-        bytes_up=_bytes_up(week),
+        bytes=phase_bytes(week),
         guesses=right_guesses(made.expenses_of_a_week(Unit.PHONE, confusion=True)),
         contact_guesses=right_guesses(made.expenses_of_a_week(Unit.RECORDING, confusion=True)),
     )
-
-
-def _bytes_up(week: StatisticsParameters) -> int:
-    return sum_bytes(week.sum_parameters(histogram(week), (week.entries,)))
 
 
 def _refusals(made: Planning) -> list[Refusal]:

@@ -20,7 +20,7 @@ from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.dashboard import prospects
 from earshot_server.dashboard.spending import dearer_recording, limited_to
 from earshot_server.dashboard.verdict import verdict
-from earshot_server.dashboard.wording import counted, real, whole
+from earshot_server.dashboard.wording import byte_size, counted, real, whole
 from earshot_server.phases.options import (
     CellOptions,
     Discovery,
@@ -100,6 +100,9 @@ def _lines(
         *_dearer(proposal),
         *([f"  {limited}"] if (limited := limited_to([parameters])) else []),
         *prospects.prototype_lines(parameters),
+        f"each phone sends {byte_size(proposal.bytes.sent)} in a phase",
+        *prospects.stored_lines(asked.phones, proposal.bytes),
+        *prospects.large_inputs(parameters),
         *_sight(asked, parameters, proposal),
         *_refusals(proposal),
         verdict(parameters, proposal.refusals),

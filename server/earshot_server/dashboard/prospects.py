@@ -10,6 +10,7 @@ import msgspec
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.places import UNNAMED
 from earshot_protocol.phases.plan import SecureSum
@@ -17,6 +18,7 @@ from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.privacy.sum_noise import OPERATORS
 from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.parameters import USUAL_REPORTS
 from earshot_server.dashboard.languages import gettext as _
 from earshot_server.dashboard.languages import gettext_among, ngettext, noted
@@ -30,11 +32,15 @@ from earshot_server.dashboard.spending import (
 from earshot_server.dashboard.wording import byte_size, duration, instant, listed, real, whole
 from earshot_server.phases.expected import Expected
 from earshot_server.phases.forecast import (
+    USUAL_BYTES,
     Forecast,
     Outlook,
+    PhaseBytes,
     SumForecast,
     expected,
     last_forecast,
+    phase_bytes,
+    samples_within,
 )
 from earshot_server.records import GATHERING, CohortRecord, PhaseRecord
 
@@ -132,11 +138,8 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         *prototype_lines(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
         *_operators(asked),
-        _(
-            "each phone sends %(bytes)s in %(steps)s steps",
-            bytes=byte_size(seen.bytes_up),
-            steps=seen.steps,
-        ),
+        *sent_lines(seen),
+        *large_inputs(asked.parameters),
         _(
             "ends at the earliest %(earliest)s (%(least)s; all phones join now and none drops "
             "out), at the latest %(latest)s (%(most)s)",
@@ -237,7 +240,7 @@ def prototype_lines(parameters: Parameters) -> list[str]:
     if (rows, kinds) == (labels, 1):
         return []
     plain = msgspec.structs.replace(parameters, rows=labels, kinds=1)
-    sent, less = (byte_size(last_forecast(each).bytes_up) for each in (parameters, plain))
+    sent, less = (byte_size(last_forecast(each).traffic.sent) for each in (parameters, plain))
     finer = (
         _(
             "%(choices)s choices of polls get their own prototypes, in addition to %(labels)s "
@@ -286,7 +289,7 @@ def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
             "%(part)s: %(by)s; %(bytes)s up per phone",
             part=step(each.part),
             by=by,
-            bytes=byte_size(each.bytes_up),
+            bytes=byte_size(each.traffic.sent),
         ),
         _(
             "  noise on each number: standard deviation %(deviation)s, within ±%(radius)s in 95 of "
@@ -325,11 +328,78 @@ def _operators(asked: StartPhase) -> list[str]:
     if parameters.summation.proved:
         said.append(
             _(
-                "  their apps also need the package that proves inputs (the extra [proofs]); "
-                "without it, phones refuse: proofs"
+                "  their apps also need the package that proves inputs (pycryptodomex, by the "
+                "extra [proofs]); without it, phones refuse: proofs"
             )
         )
     return [*said, *few_reports(asked)]
+
+
+def sent_lines(seen: Forecast) -> list[str]:
+    """Describe what each phone sends, and what the operators keep of it."""
+    return [
+        _(
+            "each phone sends %(bytes)s in %(steps)s steps",
+            bytes=byte_size(seen.bytes.sent),
+            steps=seen.steps,
+        ),
+        *stored_lines(seen.phones, seen.bytes),
+    ]
+
+
+def stored_lines(phones: int, found: PhaseBytes) -> list[str]:
+    """Describe what all phones send together, and what the operators need to keep it.
+
+    Args:
+        phones: Number of phones.
+        found: Bytes of the phase.
+    """
+    said = [
+        _(
+            "  all phones together %(sent)s; this server’s database keeps up to %(server)s at a "
+            "time, and needs twice that, as it keeps erased rows for a while",
+            sent=byte_size(phones * found.sent),
+            server=byte_size(found.server),
+        )
+    ]
+    if found.helper:
+        said.append(
+            _(
+                "  the helper’s disk keeps up to %(helper)s, part of it for days",
+                helper=byte_size(found.helper),
+            )
+        )
+    return said
+
+
+def large_inputs(parameters: Parameters) -> list[str]:
+    """Say how a phase of proved inputs gets smaller; empty if phones send no more than usual."""
+    found = phase_bytes(parameters)
+    if not parameters.summation.proved or found.sent <= USUAL_BYTES:
+        return []
+    unproved = msgspec.structs.replace(parameters, summation=SummationName.TWO_OPERATORS_UNPROVED)
+    without = _(
+        "without proofs (--summation two-operators-unproved) it would send %(less)s, and nobody "
+        "could check its input",
+        less=byte_size(phase_bytes(unproved).sent),
+    )
+    fewer = ""
+    if isinstance(parameters, LabellingParameters):
+        fewer = _(
+            "with %(samples)s samples or fewer in place of %(given)s it would send less; ",
+            samples=whole(samples_within(parameters)),
+            given=whole(parameters.samples.rows),
+        )
+    return [
+        _(
+            "each phone sends %(bytes)s, most of it proofs, and no more than %(usual)s is "
+            "proposed: ",
+            bytes=byte_size(found.sent),
+            usual=byte_size(USUAL_BYTES),
+        )
+        + fewer
+        + without
+    ]
 
 
 def few_reports(asked: StartPhase) -> list[str]:
@@ -358,12 +428,28 @@ def proposed_summation(masked: Parameters, split: Parameters) -> str:
     """
     both, masks = _multipliers(split), _multipliers(masked)
     one = [each / math.sqrt(OPERATORS) for each in both]
+    how = "--summation two-operators"
+    if large_inputs(split):
+        sent = byte_size(phase_bytes(split).sent)
+        how = _(
+            "--summation two-operators-unproved, as a phone would send %(bytes)s with proofs",
+            bytes=sent,
+        )
+        if isinstance(split, LabellingParameters):
+            how = _(
+                "--summation two-operators with %(samples)s samples at most, or --summation "
+                "two-operators-unproved: with all %(given)s samples and proofs a phone would send "
+                "%(bytes)s",
+                samples=whole(samples_within(split)),
+                given=whole(split.samples.rows),
+                bytes=sent,
+            )
     return _(
-        "proposed, as this server has a helper: two operators (--summation two-operators). A phone "
-        "visits once a sum, not %(visits)s times; noise is %(both)s times the most that a phone "
-        "adds (%(one)s that of one operator, which protects), with bell %(masks)s; phones trust "
-        "that the two operators never put their data together, with bell that this server follows "
-        "the protocol",
+        "proposed, as this server has a helper: two operators (%(how)s). A phone visits once a "
+        "sum, not %(visits)s times; noise is %(both)s times the most that a phone adds (%(one)s "
+        "that of one operator, which protects), with bell %(masks)s; phones trust that the two "
+        "operators never put their data together, with bell that this server follows the protocol",
+        how=how,
         visits=len(BELL.rounds),
         both=_row(both),
         one=_row(one),

@@ -126,7 +126,7 @@ MEANINGS: dict[str, str] = {
     ),
     Rule.PROOFS: noted(
         "inputs must be proved, and the phone's app lacks the package for that: an app "
-        "with the extra [proofs] is needed"
+        "with the extra [proofs] is needed, which installs pycryptodomex"
     ),
     Rule.CLOSED: noted(
         "by the phone's clock, the sum does not take reports now: the phone came too "

@@ -33,6 +33,7 @@ from earshot_protocol.prio3.prio3 import Received
 from earshot_protocol.privacy.sum_noise import WholeGaussian
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import encoding
+from earshot_protocol.traffic import check_traffic
 from earshot_protocol.two_operators import lists, messages
 from earshot_protocol.two_operators.messages import (
     ID_BYTES,
@@ -102,6 +103,7 @@ class HelperPolicy:
         terms = request.parameters
         try:
             terms.check()
+            check_traffic(terms)
         except InvalidParametersError as error:
             raise UnwantedOfferError(f"no sum can run under these parameters: {error}") from error
         for what, value, least in (

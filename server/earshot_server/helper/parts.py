@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from earshot_protocol.files import OWNER_ONLY, replace_file
-from earshot_protocol.two_operators import lists
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.refusals import WrongListError
+from earshot_protocol.two_operators.sizes import list_bytes
 from earshot_protocol.two_operators.transport import LARGEST_PART, ListPart
 from earshot_server.helper.database import named_errors
 
@@ -41,7 +41,7 @@ class ListParts:
             WrongListError: With this part, the list would have more reports than that.
         """
         size = part.number * LARGEST_PART + len(part.entries)
-        largest = parameters.phones * sum(lists.entry_sizes(parameters))
+        largest = list_bytes(parameters)
         if size > largest:
             raise WrongListError(
                 f"a list of {size} bytes; {parameters.phones} phones make at most {largest}"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Self
@@ -71,6 +71,8 @@ class Coordinator:
         leading: Keys by which this process leads sums by two operators; None if it leads none.
         summation: Summation instead of the one in the phase's parameters; only for simulations.
         random: Source of bytes for the secure sums' graphs.
+        left_out: Function that is told whose kept answer does not count as a step closes, and why;
+            by default it is logged.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Coordinator:
         leading: LeaderKeys | None = None,
         summation: Summation | None = None,
         random: RandomBytes = os.urandom,
+        left_out: Callable[[int, RemoteError], None] | None = None,
     ) -> None:
         self._store = store
         self._discovery = discovery
@@ -89,6 +92,7 @@ class Coordinator:
         self._leading = leading
         self._replaced = summation
         self._random = random
+        self._left_out = left_out or self._log_left_out
         self._present: Present | None = None
 
     @classmethod
@@ -104,6 +108,7 @@ class Coordinator:
         leading: LeaderKeys | None = None,
         summation: Summation | None = None,
         random: RandomBytes = os.urandom,
+        left_out: Callable[[int, RemoteError], None] | None = None,
     ) -> Self:
         """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
 
@@ -119,7 +124,13 @@ class Coordinator:
         parameters.agreed_hierarchy(choices)
         phase = os.urandom(16) if phase is None else phase
         coordinator = cls(
-            store, discovery, phase, leading=leading, summation=summation, random=random
+            store,
+            discovery,
+            phase,
+            leading=leading,
+            summation=summation,
+            random=random,
+            left_out=left_out,
         )
         first = parameters.plan().steps[0]
         state = KINDS[type(parameters)](
@@ -273,7 +284,7 @@ class Coordinator:
         else:
             if closed is not None and closed.asks is Asks.HELPER:
                 self._recall(present.sum)
-            inputs, refused = self._added_up(present.sum, self._answers())
+            inputs, refused = self._added_up(present.sum)
         try:
             if refused is not None:
                 raise refused
@@ -315,11 +326,13 @@ class Coordinator:
             try:
                 yield phone, decode(answer)
             except MalformedMessageError as error:
-                _log.warning("an answer of phone %d is left out: %s", phone, error)
+                self._left_out(phone, error)
 
-    def _added_up(
-        self, running: Aggregator, received: Iterable[tuple[int, Answer]]
-    ) -> tuple[int, RemoteError | None]:
+    def _log_left_out(self, phone: int, why: RemoteError) -> None:
+        extra = {"phase": self._phase.hex()}
+        _log.warning("an answer of phone %d is left out: %s", phone, why, extra=extra)
+
+    def _added_up(self, running: Aggregator) -> tuple[int, RemoteError | None]:
         """Pass answers to a sum.
 
         Returns:
@@ -328,13 +341,13 @@ class Coordinator:
         """
         taken = 0
         refused: RemoteError | None = None
-        for phone, answer in received:
+        for phone, answer in self._answers():
             try:
                 running.accept(phone, answer)
             except RemoteError as error:
                 # Each fits its own task, but two may be in conflict, such as by using the same key,
                 # and some are refused for what they hold.
-                _log.warning("an answer is left out: %s", error, extra={"phase": self._phase.hex()})
+                self._left_out(phone, error)
                 if phone == HELPER:
                     refused = error
             else:

@@ -6,6 +6,7 @@ is too large for its votes. It needs neither a server nor a phone.
 
 from __future__ import annotations
 
+import bisect
 import math
 
 import msgspec
@@ -14,6 +15,7 @@ from earshot_protocol.api import StartPhase
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.acceptance import default_refusals
+from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import LocalRelease, SecureSum
 from earshot_protocol.privacy.accounting import Release
@@ -21,24 +23,12 @@ from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.rules import Rule
-from earshot_protocol.secure_sum.encoding import packed_bytes
 from earshot_protocol.secure_sum.interface import Asks
-from earshot_protocol.secure_sum.messages import (
-    REVEALED_SHARE_BYTES,
-    SEALED_SHARES_BYTES,
-    TAG_BYTES,
-    TRACE_BYTES,
-    AdvertisedKeys,
-    MaskedInput,
-    SharedKeys,
-    Unmasked,
-)
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.summations import AnySumParameters
+from earshot_protocol.traffic import Traffic, traffic
 from earshot_protocol.two_operators.leader import PATIENCE
-from earshot_protocol.two_operators.messages import ID_BYTES, SEALED_BYTES, PhoneReport
-from earshot_protocol.two_operators.parameters import TwoOperatorParameters
-from earshot_protocol.wire import encode
+from earshot_protocol.wire import Matrix, encode
 from earshot_server.accounting.accountant import Composed
 from earshot_server.phases.costs import together
 from earshot_server.phases.expected import Expected
@@ -46,7 +36,8 @@ from earshot_server.phases.kinds import KINDS
 from earshot_server.phases.present import VISITS_PER_STEP
 
 CONFIDENCE = 0.95
-_NOBODY = bytes(16)
+USUAL_BYTES = 10**6
+"""Most bytes that a phone sends in a phase that is proposed."""
 PER_RECORDING = (
     "; the local route protects single recordings, not phones: only phones take part whose policy "
     "permits it (`Policy.per_recording()` in an app, `earshot phone --per-recording`)"
@@ -86,7 +77,7 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
             the largest possible one.
         deviation: Standard deviation of the noise on an entry, in votes, if all phones stay.
         radius: Bound on this noise that holds in 95 of 100 cases, in votes.
-        bytes_up: Bytes that one phone sends.
+        traffic: Bytes that one phone sends, and that operators keep.
         outlook: Outlook of the votes; None for a kind of phase without expected inputs.
     """
 
@@ -96,7 +87,7 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
     entries: int
     deviation: float
     radius: float
-    bytes_up: int
+    traffic: Traffic
     outlook: Outlook | None
 
 
@@ -105,6 +96,20 @@ class Refusal(msgspec.Struct, frozen=True):
 
     rule: str
     reason: str
+
+
+class PhaseBytes(msgspec.Struct, frozen=True):
+    """Bytes of a whole phase, the most that there can be, without the overhead of HTTP and stores.
+
+    Attributes:
+        sent: What one phone sends in all answers.
+        server: What the server keeps at a time, of answers and of tasks.
+        helper: What the helper keeps: the largest list, and all totals, which it drops days later.
+    """
+
+    sent: int
+    server: int
+    helper: int
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +122,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         total: Cost of all steps together, per unit of ledgers.
         together: Cost of all steps together, per unit, including `Unit.REPLACED_PHONE`.
         sums: Forecasts of the secure sums.
-        bytes_up: Bytes that one phone sends in all answers, without HTTP.
+        bytes: Bytes that one phone sends in all answers, and that operators keep.
         steps: Number of steps in which phones answer.
         earliest_seconds: Earliest end, in seconds: all phones join immediately, none drops out, and
             each visits as often as the server's tasks say.
@@ -133,7 +138,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     total: dict[str, Composed]
     together: dict[str, Composed]
     sums: tuple[SumForecast, ...]
-    bytes_up: int
+    bytes: PhaseBytes
     steps: int
     earliest_seconds: float
     latest_seconds: float
@@ -154,9 +159,6 @@ def forecast(asked: StartPhase) -> Forecast:
     sums = tuple(
         _sum_forecast(parameters, part) for part in plan.parts if isinstance(part, SecureSum)
     )
-    released = sum(
-        release_bytes(parameters) for part in plan.parts if isinstance(part, LocalRelease)
-    )
     asked_of_phones = [step for step in plan.steps if step.asks is not Asks.HELPER]
     seconds, costs = len(asked_of_phones) * parameters.step_seconds, together(plan)
     helpers = (len(plan.steps) - len(asked_of_phones)) * PATIENCE
@@ -167,7 +169,7 @@ def forecast(asked: StartPhase) -> Forecast:
         total={unit.value: costs[unit] for unit in LEDGER_UNITS},
         together={unit.value: cost for unit, cost in costs.items()},
         sums=sums,
-        bytes_up=released + sum(each.bytes_up for each in sums),
+        bytes=phase_bytes(parameters),
         steps=len(asked_of_phones),
         earliest_seconds=seconds / VISITS_PER_STEP,
         latest_seconds=asked.gather_seconds + seconds + helpers,
@@ -185,6 +187,7 @@ def check_possible(asked: StartPhase) -> None:
     asked.check_name()
     for parameters in _crowds(asked):
         parameters.check_feasible()
+        phase_bytes(parameters)
     dimensions = getattr(asked.parameters, "dimensions", 0)
     if dimensions > DIMENSIONS:
         raise InvalidParametersError(
@@ -226,9 +229,31 @@ def expected(parameters: Parameters, part: str) -> Expected | None:
     return KINDS[type(parameters)].expected(parameters, part)
 
 
+def phase_bytes(parameters: Parameters) -> PhaseBytes:
+    """Return the bytes of a phase if all phones answer.
+
+    Raises:
+        InvalidParametersError: A message would be too large.
+    """
+    parts = parameters.plan().parts
+    sums = [traffic(_agreed(parameters, part)) for part in parts if isinstance(part, SecureSum)]
+    released = sum(release_bytes(parameters) for part in parts if isinstance(part, LocalRelease))
+    return PhaseBytes(
+        sent=released + sum(each.sent for each in sums),
+        server=max([parameters.phones * released, *(each.server for each in sums)]),
+        helper=max([0, *(each.list for each in sums)]) + sum(each.total for each in sums),
+    )
+
+
+def _agreed(parameters: Parameters, part: SecureSum) -> AnySumParameters:
+    """Return the parameters of a sum of the largest possible inputs."""
+    inputs = expected(parameters, part.name)
+    return parameters.sum_parameters(part, inputs.shape if inputs else (1,))
+
+
 def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
     inputs = expected(parameters, part.name)
-    chosen = parameters.sum_parameters(part, inputs.shape if inputs else (1,))
+    chosen = _agreed(parameters, part)
     noise = part.mechanism.noise(parameters.phones)
     unit = inputs.unit if inputs else 1.0
     return SumForecast(
@@ -238,7 +263,7 @@ def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
         entries=chosen.length,
         deviation=noise.deviation / unit,
         radius=noise.radius(CONFIDENCE) / unit,
-        bytes_up=sum_bytes(chosen),
+        traffic=traffic(chosen),
         outlook=outlook(parameters, part),
     )
 
@@ -280,37 +305,16 @@ def _luck(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> float:
     return min(1.0, LEVEL + spread * lifted)
 
 
-def sum_bytes(chosen: AnySumParameters) -> int:
-    """Return the bytes one phone sends in all rounds of a sum, at the largest dropout."""
-    sender, vector = chosen.phones - 1, bytes(packed_bytes(chosen))
-    if isinstance(chosen, TwoOperatorParameters):
-        report = PhoneReport(
-            sum_id=_NOBODY,
-            sender=sender,
-            report_id=bytes(ID_BYTES),
-            sealed=bytes(SEALED_BYTES),
-            share=vector,
-        )
-        return len(encode(report))
-    key, degree = bytes(32), chosen.degree
-    answers = (
-        AdvertisedKeys(sum_id=_NOBODY, sender=sender, public_key=key),
-        SharedKeys(
-            sum_id=_NOBODY,
-            sender=sender,
-            ciphertexts=(bytes(SEALED_SHARES_BYTES),) * degree,
-            masks=bytes(32 * degree + TAG_BYTES),
-            commitment=key,
-        ),
-        MaskedInput(sum_id=_NOBODY, sender=sender, vector=vector),
-        Unmasked(
-            sum_id=_NOBODY,
-            sender=sender,
-            shares=bytes(REVEALED_SHARE_BYTES * degree),
-            traces=bytes(TRACE_BYTES * math.floor(chosen.dropout * degree)),
-        ),
-    )
-    return sum(len(encode(answer)) for answer in answers)
+def samples_within(parameters: LabellingParameters, most: int = USUAL_BYTES) -> int:
+    """Return how many samples phones can label if each sends at most this many bytes."""
+
+    def sent(samples: int) -> int:
+        size = 4 * samples * parameters.dimensions
+        kept = Matrix(samples, parameters.dimensions, parameters.samples.data[:size])
+        return phase_bytes(msgspec.structs.replace(parameters, samples=kept)).sent
+
+    counts = range(1, parameters.samples.rows + 1)
+    return bisect.bisect_left(counts, True, key=lambda samples: sent(samples) > most)
 
 
 def release_bytes(parameters: Parameters) -> int:

@@ -28,7 +28,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_server.phases.expected import least_clear
-from earshot_server.phases.forecast import Refusal
+from earshot_server.phases.forecast import PhaseBytes, Refusal, phase_bytes
 from earshot_server.phases.learning import most_candidates
 from earshot_server.phases.options import CentroidOptions, Discovery, PhaseOptions
 
@@ -86,6 +86,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
             year; at most 1,000 are counted.
         lifetime_phases: Phases like this that it takes part in during its life, counted likewise.
         refusals: Refusals of a phone with the default policy; empty if it accepts the phase.
+        bytes: Bytes that one phone sends in a phase, and that operators keep.
     """
 
     steps: tuple[StepShare, ...]
@@ -96,6 +97,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     yearly_phases: int
     lifetime_phases: int
     refusals: tuple[Refusal, ...]
+    bytes: PhaseBytes
 
 
 def proposed(
@@ -136,6 +138,7 @@ def proposed(
         refusals=tuple(
             Refusal(refused.rule.value, refused.reason) for refused in default_refusals(parameters)
         ),
+        bytes=phase_bytes(parameters),
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -13,18 +13,26 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import EarshotError, InvalidParametersError
+from earshot_protocol.errors import (
+    EarshotError,
+    InvalidInputError,
+    InvalidParametersError,
+    UnexpectedMessageError,
+)
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.overriding import override
 from earshot_protocol.phases.learning import LocalCentroids
 from earshot_protocol.phases.plan import Plan
+from earshot_protocol.prio3.prio3 import Prio3, Sharded
 from earshot_protocol.secure_sum.encoding import pack, unpack
 from earshot_protocol.secure_sum.interface import Participant, Summation
 from earshot_protocol.secure_sum.messages import SumTask
 from earshot_protocol.summations import Opening
 from earshot_protocol.two_operators.messages import PhoneReport, SendReport
 from earshot_protocol.two_operators.participant import ReportingParticipant
+from earshot_protocol.two_operators.rounds import DONE
 from earshot_protocol.wire import Answer, Matrix, encode
+from earshot_simulations.adversary.false_reports import false_shares, reported
 from earshot_simulations.own_code import OwnCodeError, own_array, own_code
 from earshot_simulations.populations import Recordings, SimulatedPopulation
 from earshot_simulations.populations.own import checked, checked_points, short_text
@@ -84,7 +92,8 @@ class Attack(Protocol):
             phone: Number of the phone.
             values: Its ballot or its part of the sum, as the protocol has it.
             parameters: Parameters of the sum: `phones`, and `bound`, the largest magnitude of an
-                entry. A phone can exceed it only in a sum by two operators without proofs.
+                entry. A phone can exceed it only in a sum by two operators; where inputs are
+                proved, they refuse its report then, and every other one that is not valid.
         """
         del phone, parameters
         return values
@@ -149,7 +158,7 @@ class Corruption:
             )
         return cls(name, own, frozenset(chosen), True)
 
-    @contextmanager
+    @contextlib.contextmanager
     def asked(self, call: str, phone: int) -> Iterator[None]:
         """Name what the caller's own code raises."""
         if self.is_own:
@@ -324,8 +333,9 @@ class _Adding:
                 values = each.attack.added(self._phone, values, task.parameters)
         try:
             whole = isinstance(values, np.ndarray) and values.dtype.kind == "i"
-            if whole and isinstance(task, SendReport) and task.parameters.proof is None:
-                return _BeyondBound(task, values, told)
+            if whole and isinstance(task, SendReport):
+                unproved = task.parameters.proof is None
+                return (_BeyondBound if unproved else _FalselyProved)(task, values, told)
             return self._honest(task, values, told)
         except EarshotError as error:
             own = [each.name for each in self._makes if each.is_own]
@@ -360,6 +370,32 @@ class _BeyondBound(ReportingParticipant):
         share += self._beyond.reshape(-1).astype(share.dtype)
         packed = pack(share, self._parameters.modulus_bits)
         return msgspec.structs.replace(report, share=packed)
+
+
+class _FalselyProved(ReportingParticipant):
+    """Participant that proves any vector as well as it can be proved.
+
+    The phone's own program refuses a vector that is not valid, so one with another program sends
+    it, and the operators refuse it.
+    """
+
+    @override
+    def __init__(self, task: SendReport, values: npt.NDArray[np.int64], told: bytes = b"") -> None:
+        super().__init__(task, np.zeros_like(values), told)
+        self._values = values.reshape(-1).astype(np.int64)
+
+    @override
+    def answer(self, task: SumTask) -> PhoneReport:
+        if self.done or not isinstance(task, SendReport):
+            raise UnexpectedMessageError("a report was sent already, or was not requested")
+
+        def shares(proof: Prio3, nonce: bytes) -> Sharded:
+            with contextlib.suppress(InvalidInputError):
+                return proof.shard(self._values, nonce)
+            return false_shares(proof, self._values.tolist(), nonce)
+
+        self._round = DONE
+        return reported(task, shares)
 
 
 def opposite_place(population: SimulatedPopulation, label: int) -> npt.NDArray[np.float32]:

@@ -30,7 +30,7 @@ from earshot_protocol.privacy.sum_noise import NoiseOfOperators, WholeLaplace
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.interface import HELPER
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
-from earshot_protocol.two_operators import lists, messages
+from earshot_protocol.two_operators import messages
 from earshot_protocol.two_operators.messages import (
     AddUp,
     Offer,
@@ -44,6 +44,7 @@ from earshot_protocol.two_operators.refusals import (
     UnknownSumError,
     WrongListError,
 )
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import Answer, Task
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check
@@ -269,7 +270,7 @@ def list_refusals(
         leader.accept(phone, ReportingParticipant(task, ballot).answer(task))
     leader.advance()
     task = leader.task_for(HELPER)
-    size = sum(lists.entry_sizes(agreed))
+    size = sum(sizes(agreed).entry)
     entries = [task.reports[at : at + size] for at in range(0, len(task.reports), size)]
     answer = tolerant(watched)
 

@@ -23,6 +23,7 @@ from earshot_simulations.auditing.ensembles import (
     audit_several_winners,
     audit_thresholds,
 )
+from earshot_simulations.auditing.false_inputs import audit_false_inputs
 from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
 from earshot_simulations.auditing.findings import AuditRole, Result
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
@@ -92,6 +93,7 @@ SUBJECTS: dict[str, Callable[[Effort], Iterable[Result]]] = {
     "secure-sum": lambda effort: audit_secrets(),
     "two-operators": lambda effort: audit_operators(effort.draws, effort.seed),
     "proved-ballots": lambda effort: audit_proved_ballots(),
+    "false-inputs": lambda effort: audit_false_inputs(),
     "faults": audit_faults,
 }
 """Audits by the name that selects them."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.arrays import Whole
@@ -20,7 +21,12 @@ from earshot_protocol.overriding import override
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import affordable
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.prio3.circuit import Circuit
+from earshot_protocol.prio3.derivation import Derivation
+from earshot_protocol.prio3.field import Arithmetic, Elements
 from earshot_protocol.prio3.prio3 import Prio3
+from earshot_protocol.prio3.shapes import Counts, Norm, Shape
+from earshot_protocol.prio3.xof import SEED_BYTES
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
 from earshot_protocol.privacy.noise import Size
 from earshot_protocol.privacy.sum_noise import (
@@ -43,6 +49,15 @@ from earshot_simulations.auditing.asked_amiss import list_refusals
 from earshot_simulations.auditing.ballots import counted_on, difference_loss, vote_finding
 from earshot_simulations.auditing.crowds import noise_check, shares_of
 from earshot_simulations.auditing.decisions import decisions_check
+from earshot_simulations.auditing.false_inputs import (
+    GUESSED_KEY,
+    GUESSED_SIGNS,
+    GUESSED_WEIGHTS,
+    LONGER,
+    WRAPPED,
+    WeakVerification,
+    audit_false_inputs,
+)
 from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.operators import noise_checks, noise_words, sums_of_operators
 from earshot_simulations.auditing.plans import PHASES, differences_of
@@ -85,6 +100,7 @@ def operator_faults(draws: int, seed: int) -> Iterator[Result]:
     yield from charged_less()
     yield from hostile_lists()
     yield from weak_proofs()
+    yield from weak_verification()
 
 
 def faults_of_sums(draws: int, seed: int) -> Iterator[Result]:
@@ -225,6 +241,50 @@ def weak_proofs() -> Iterator[Check]:
         ("the same randomness in all reports", same[2:4]),
     ):
         for check in checks:
+            yield replace(check, case=f"{fault}: {check.case}")
+
+
+def weak_verification() -> Iterator[Check]:
+    """Let operators verify less than they should, and phones who know that send false inputs."""
+
+    def accepted(self: Circuit, verifiers: Elements, field: Arithmetic) -> npt.NDArray[np.bool_]:
+        """Accept every report."""
+        return np.ones(len(verifiers), dtype=np.bool_)
+
+    def fixed(self: Derivation, leader_part: bytes, helper_part: bytes) -> bytes:
+        """Return a seed that does not depend on the shares."""
+        return bytes(SEED_BYTES)
+
+    def zeros(system: RandomBytes) -> RandomBytes:
+        """Return a source of zeros."""
+        return bytes
+
+    twice_as_long, once = {"squared_bits": Norm.squared_bits + 2}, {"sign_checks": 1}
+    every: tuple[type[Shape], ...] = (Counts, Norm)
+    for fault, weakness, attack, of in (
+        (
+            "operators that check nothing",
+            WeakVerification(Circuit, {"decide": accepted}),
+            LONGER,
+            every,
+        ),
+        ("vectors of twice the length", WeakVerification(Norm, twice_as_long), LONGER, (Norm,)),
+        ("one check of a wrap-around", WeakVerification(Norm, once), WRAPPED, (Norm,)),
+        (
+            "signs that no share fixes",
+            WeakVerification(Derivation, {"signs_seed": fixed}),
+            GUESSED_SIGNS,
+            (Norm,),
+        ),
+        (
+            "weights that no share fixes",
+            WeakVerification(Derivation, {"joint_seed": fixed}),
+            GUESSED_WEIGHTS,
+            every,
+        ),
+        ("a verify key that phones know", WeakVerification(source=zeros), GUESSED_KEY, every),
+    ):
+        for check in audit_false_inputs(weakness, attack, of):
             yield replace(check, case=f"{fault}: {check.case}")
 
 

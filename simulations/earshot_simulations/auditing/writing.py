@@ -37,6 +37,7 @@ TITLES = {
     "secure-sum": "The secrets of the secure sum",
     "two-operators": "The noise of two operators, in real sums",
     "proved-ballots": "Each operator's view of a proved ballot",
+    "false-inputs": "What phones with programs of their own get counted",
     "faults": "Broken on purpose",
 }
 """Descriptions of subjects, by the names that select them."""

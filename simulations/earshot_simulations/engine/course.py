@@ -17,6 +17,7 @@ from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.progress import Progress, silent
 from earshot_protocol.secure_sum.interface import HELPER, Asks, Summation
+from earshot_protocol.two_operators.leader import PATIENCE
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import CentroidDiscovery
 from earshot_server.phases.coordinator import Coordinator
@@ -43,6 +44,8 @@ class SimulatedStep:
         asked: Phones that were asked.
         answered: Phones whose answer was accepted.
         dropped: Numbers of the phones that vanished in this step.
+        refused: Answers of phones that the server refused, or that it left out as the step closed,
+            such as reports that the helper of two operators cannot count.
         seconds: Wall-clock time of the step, in seconds.
         phone_cpu_seconds: CPU time in seconds, summed over phones.
         server_cpu_seconds: CPU time of the server, in seconds, including the helper's in its steps.
@@ -55,6 +58,7 @@ class SimulatedStep:
     asked: int = 0
     answered: int = 0
     dropped: tuple[int, ...] = ()
+    refused: int = 0
     seconds: float = 0.0
     phone_cpu_seconds: float = 0.0
     server_cpu_seconds: float = 0.0
@@ -78,7 +82,7 @@ class Course:
         steps: Records of the steps so far.
         at: Name of the step under way; empty before the first.
         failure: Reason why the phase failed; None if it did not.
-        refused: Number of answers of each phone that the server refused.
+        refused: Number of answers of each phone that the server refused or left out.
         declined: Reason of each phone that refused a task, by its number.
     """
 
@@ -122,6 +126,7 @@ class Course:
             phase=phase,
             summation=summation,
             random=np.random.default_rng([seed, 0x6]).bytes,
+            left_out=self._left_out,
         )
         self.steps: list[SimulatedStep] = []
         self._notes: list[str] = []
@@ -142,7 +147,7 @@ class Course:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Refusals by phones and by the server, in sentences: by step, then by phone."""
+        """Refusals by phones and by operators, in sentences: by step, then by phone."""
         return (*self._notes, *(note for _, note in sorted(self._said)))[:_MOST_NOTES]
 
     def run(self) -> None:
@@ -166,7 +171,7 @@ class Course:
 
     def _step(self, number: int, step: Step) -> None:
         """Let all remaining phones answer, and close the step."""
-        asked = len(self._engine.present)
+        asked, refused = len(self._engine.present), self.refused.total()
         began, self._server_cpu = time.perf_counter(), 0.0
         phone_cpu, bytes_up, answered, helper_bytes = 0.0, 0, 0, 0
         self._bytes_down = 0
@@ -182,8 +187,10 @@ class Course:
             answered += sum(map(bool, accepted))
             self._progress(step.name, answered, asked)
         answering, server_cpu = time.perf_counter() - began, self._server_cpu
-        # Advance past the deadline: phones that have not answered by now are gone.
+        # Advance past the deadline: who has not answered by now is gone.
         late = self._began + (number + 1) * 2 * self._parameters.step_seconds
+        if step.asks is Asks.HELPER and not answered:
+            late += PATIENCE
         self._timed(lambda: self.coordinator.advance(late))
         closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
         discovers = isinstance(self._parameters.plan().part(step.part), LocalRelease)
@@ -194,6 +201,7 @@ class Course:
                 asked=asked + len(self._dropouts[step.name]) * (step.asks is not Asks.HELPER),
                 answered=answered,
                 dropped=self._dropouts[step.name],
+                refused=self.refused.total() - refused,
                 seconds=answering + own[0],
                 phone_cpu_seconds=phone_cpu,
                 server_cpu_seconds=server_cpu + own[1],
@@ -212,7 +220,11 @@ class Course:
         task = self.coordinator.task_for(HELPER)
         if self._helper is None or isinstance(task, Wait | Ending):
             return 0
-        answer = self._helper(task)
+        try:
+            answer = self._helper(task)
+        except RemoteError as error:
+            self._notes.append(f"helper, {self.at}: {error}")
+            return 0
         self.coordinator.accept(HELPER, answer)
         return len(encode(task)) + len(encode(answer))
 
@@ -239,10 +251,15 @@ class Course:
         try:
             self.coordinator.accept(outcome.phone, decode_answer(outcome.answer))
         except RemoteError as error:
-            self._note(outcome.phone, f"server, {step.name}: {error}")
-            self.refused[outcome.phone] += 1
+            self._left_out(outcome.phone, error)
             return 0
         return len(outcome.answer)
+
+    def _left_out(self, phone: int, why: RemoteError) -> None:
+        """Count and note an answer that the server refuses, at once or as the step closes."""
+        self._note(phone, f"server, {self.at}: {why}")
+        if phone != HELPER:
+            self.refused[phone] += 1
 
     def _note(self, phone: int, note: str) -> None:
         """Keep a note; which notes are kept does not depend on the order of arrival."""

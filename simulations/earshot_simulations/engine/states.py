@@ -79,7 +79,7 @@ def write_whole(file: Path, content: bytes, needed: float) -> None:
     """
     # A name per process: one that was thought dead may be writing the same file.
     part = file.with_suffix(f".{os.getpid()}")
-    with no_room(file.parent, "the states of simulated phones, those of two steps", needed):
+    with no_room(file.parent, "the states of simulated phones", needed):
         part.write_bytes(content)
         part.replace(file)
 

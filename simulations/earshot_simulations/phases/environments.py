@@ -323,6 +323,7 @@ class EnvironmentFindings(PhaseFindings):
             "adversary": None if run.adversary is None else vars(run.adversary),
             "privacy": run.spent(),
             "seconds": {"steps": run.by_step(lambda step: step.seconds), "total": run.seconds},
+            "refused_by_step": run.by_step(lambda step: step.refused),
             "bytes_up_per_phone": run.by_step(lambda step: step.per_phone(step.bytes_up)),
             "bytes_down_per_phone": run.by_step(lambda step: step.per_phone(step.bytes_down)),
             "peak_memory_mb": run.peak_memory_mb,

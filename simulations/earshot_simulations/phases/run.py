@@ -259,7 +259,7 @@ class Run(Generic[F]):
         """Return one number per step; repetitions of a step are added up."""
         sums: dict[str, float] = {}
         for step in self.steps:
-            sums[step.step] = sums.get(step.step, 0.0) + value(step)
+            sums[step.step] = sums.get(step.step, 0) + value(step)
         return sums
 
     def spent(self) -> dict[str, object]:
@@ -396,10 +396,12 @@ def render(run: Run[Any]) -> str:
         vacuous={unit: cost for unit, cost in costs if unit in LEDGER_UNITS and is_vacuous(cost)},
         vacuous_epsilon=VACUOUS_EPSILON,
         asked=[
-            [step.step, *map(whole, (step.asked, step.answered, len(step.dropped)))]
+            [step.step, *map(whole, (step.asked, step.answered, len(step.dropped), step.refused))]
             for step in asked
         ],
         lost=sum(len(step.dropped) for step in asked),
+        refused=sum(step.refused for step in asked),
+        helper_bytes=sum(step.helper_bytes for step in asked),
         most_phones=_MOST_PHONES,
         amounts=_amounts(run),
         reasons=[[reason, whole(count)] for reason, count in reasons],

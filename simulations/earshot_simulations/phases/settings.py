@@ -714,12 +714,12 @@ class Settings(CentroidOptions, CellOptions, EitherRoute, PhaseSettings[Environm
                     f"adversary.{name}: only discovery by secure sums has vectors to attack; leave "
                     f"it out, or choose --discovery {Discovery.SECURE_SUM}"
                 )
-        unproved = SummationChoice.TWO_OPERATORS_UNPROVED
-        if self.adversary.false_vectors and self.summation is not unproved:
+        by_two = (SummationChoice.TWO_OPERATORS, SummationChoice.TWO_OPERATORS_UNPROVED)
+        if self.adversary.false_vectors and self.summation not in by_two:
             raise InvalidParametersError(
                 f"adversary.false_vectors={self.adversary.false_vectors}: phones of --summation "
                 f"{self.summation} stay within the bounds of a vector; leave it out, or choose "
-                f"--summation {unproved}"
+                f"--summation {' or '.join(by_two)}"
             )
         if self._is_local:
             if self.epsilon is not None and self.budget is not None:

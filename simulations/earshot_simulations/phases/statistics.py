@@ -129,6 +129,7 @@ class StatisticsFindings(PhaseFindings):
             "unknown": self._unknown(),
             "privacy": run.spent(),
             "seconds": {"steps": run.by_step(lambda step: step.seconds), "total": run.seconds},
+            "refused_by_step": run.by_step(lambda step: step.refused),
             "bytes_up_per_phone": run.by_step(lambda step: step.per_phone(step.bytes_up)),
             "answered_by_step": {step.step: step.answered for step in run.steps},
             "peak_memory_mb": run.peak_memory_mb,

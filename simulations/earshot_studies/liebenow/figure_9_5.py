@@ -23,8 +23,9 @@ from earshot_protocol.phases import discovery, learning
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.traffic import traffic as sum_traffic
 from earshot_server.discovery.optics import NothingFoundError, Optics
-from earshot_server.phases.forecast import release_bytes, sum_bytes
+from earshot_server.phases.forecast import release_bytes
 from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.phases.settings import BLOBS, Settings, SummationChoice
 from earshot_simulations.phases.simulation import open_population, simulate
@@ -134,7 +135,8 @@ def computed_bytes(settings: Settings, phones: int, found: int) -> dict[str, flo
     for part in parameters.plan().parts:
         if isinstance(part, SecureSum):
             operation = _PARTS.get(part.name, CELLS)
-            of_one = sum_bytes(parameters.sum_parameters(part, _shape(parameters, part, found)))
+            agreed = parameters.sum_parameters(part, _shape(parameters, part, found))
+            of_one = sum_traffic(agreed).sent
             bytes_up[operation] = bytes_up.get(operation, 0.0) + phones * of_one
     return bytes_up
 

@@ -222,7 +222,7 @@ def test_what_the_leader_cannot_list_is_refused_before_it_is_kept() -> None:
         ("another part of the leader", "public share that does not fit"),
         ("another blind for the leader", "public share that does not fit"),
         ("an entry that is the prime", "not below the field's prime"),
-        ("a short share", "shares of"),
+        ("a short share", "a share of"),
     ):
         report = told(played.offer, HONEST, name)
         assert report is not None

@@ -246,9 +246,9 @@ def again(operators: Operators, leader: Any, made: messages.OfferMade) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"share": b"12"}, "shares of 2 and 64 bytes"),
-        ({"public": b""}, "and 0 bytes"),
-        ({"sealed": bytes(80)}, "of 80 bytes instead of 112"),
+        ({"share": b"12"}, "a share of 2 bytes"),
+        ({"public": b""}, "a public share of 0 bytes; 64 are expected"),
+        ({"sealed": bytes(80)}, "a sealed seed of 80 bytes; 112 are expected"),
     ],
 )
 def test_a_report_of_another_size_is_not_kept(change: dict[str, bytes], says: str) -> None:
@@ -261,7 +261,7 @@ def test_a_report_of_another_size_is_not_kept(change: dict[str, bytes], says: st
         check(task, 3, msgspec.structs.replace(report, **change), b"")
     plain = opening(operators.offered(terms(shape=(4, 3), bound=1)), 3)
     sent = ReportingParticipant(plain, ballots(4)[3], TOLD).answer(plain)
-    with pytest.raises(MalformedMessageError, match="public share of an unproved input"):
+    with pytest.raises(MalformedMessageError, match="share of 64 bytes; 0 are expected"):
         check(plain, 3, msgspec.structs.replace(sent, public=bytes(64)), b"")
 
 
@@ -271,6 +271,7 @@ def test_a_phone_without_the_package_refuses_by_name(monkeypatch: pytest.MonkeyP
     digest = hashlib.sha256(TOLD).digest()
     refused = list(acceptance.refusals_of_offer(task, BALLOTS, digest, (), (), 0.0))
     assert refused[0].rule is Rule.PROOFS
+    assert "lacks pycryptodomex for that: pip install" in str(refused[0])
     plain = list(acceptance.refusals_of_offer(task, terms(), digest, (), (), 0.0))
     assert Rule.PROOFS not in {each.rule for each in plain}
     assert available()

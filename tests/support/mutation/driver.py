@@ -40,12 +40,15 @@ class Places(NamedTuple):
         mutated: files and folders whose files are.
         tests: folders of the tests, and files of others.
         listed: file of the equivalent mutants.
+        first: functions, as `module:function`, that compile what many tests use. A test that had to
+            wait for that would seem not to end.
     """
 
     packages: Sequence[str]
     mutated: Sequence[str]
     tests: Sequence[str]
     listed: str
+    first: Sequence[str] = ()
 
 
 PLACES = Places(
@@ -79,6 +82,7 @@ PLACES = Places(
         ),
     ),
     listed="tests/support/mutation/equivalent.toml",
+    first=("earshot_server.proofs.engine:fastest",),
 )
 
 
@@ -130,10 +134,8 @@ class Mutation:
         start = time.monotonic()
         end = start + 60 * (minutes or 1e6)
         self._out.mkdir(parents=True, exist_ok=True)
-        mutants = [each for path, text in self.texts.items() for each in mutants_of(path, text)]
-        entries = tomllib.loads((self._root / self._places.listed).read_text("utf-8"))
-        listed = {_key(entry) for entry in entries.get("mutant", ())}
-        stale = [key for key in listed if key not in {each.key for each in mutants}]
+        mutants, listed = self._mutants, set(self.listed)
+        stale = self.gone()
         chosen = [
             each
             for each in self._chosen(mutants, count, listed)
@@ -160,6 +162,21 @@ class Mutation:
         return 0 if ok else 1
 
     # ------------------------------------------------------------------ which, in which order
+
+    @functools.cached_property
+    def _mutants(self) -> list[Mutant]:
+        return [each for path, text in self.texts.items() for each in mutants_of(path, text)]
+
+    @functools.cached_property
+    def listed(self) -> list[str]:
+        """Keys of the mutants that are listed as equivalent, in order."""
+        entries = tomllib.loads((self._root / self._places.listed).read_text("utf-8"))
+        return [_key(entry) for entry in entries.get("mutant", ())]
+
+    def gone(self) -> list[str]:
+        """Keys of listed mutants that are in no file any more."""
+        there = {each.key for each in self._mutants}
+        return [key for key in self.listed if key not in there]
 
     def _chosen(self, mutants: Sequence[Mutant], count: int, listed: set[str]) -> list[Mutant]:
         """Those of the named kinds first; the others by chance, but the same ones every time."""
@@ -372,7 +389,7 @@ class Mutation:
             scratch = self._scratch(slot)
             ours, theirs = Pipe()
             if os.fork() == 0:
-                judge.serve_warm(theirs, scratch, files)
+                judge.serve_warm(theirs, scratch, files, self._places.first)
                 os._exit(0)
             theirs.close()
             ours.recv()

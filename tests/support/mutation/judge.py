@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -20,6 +21,8 @@ SURVIVED, KILLED, CAPPED, TIMED_OUT = "survived", "killed", "capped", "timed out
 _CODES = {0: SURVIVED, 1: KILLED, 2: CAPPED, 3: "fresh"}
 _PATIENCE, _LEAST_PATIENCE = 20, 5.0
 """A test that takes so many times its usual time, in seconds of the processor, will not end."""
+_FRESH_PATIENCE = 30.0
+"""The same where nothing is loaded and compiled before the first test."""
 _LONGEST_WAIT = 120.0
 """Seconds after which a process that waits for ever is ended."""
 _MEMORY = 16 * 2**30
@@ -66,6 +69,7 @@ class Chosen:
 
     def __init__(self, tests: Mapping[str, float], cap: float, note: Path) -> None:
         self._tests, self._cap, self._note = tests, cap, note
+        self.least_patience = _LEAST_PATIENCE
         self.code = 1
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -80,7 +84,7 @@ class Chosen:
             if time.process_time() - start > self._cap:
                 self.code = 2
                 return True
-            patience = max(_LEAST_PATIENCE, _PATIENCE * self._tests[item.nodeid])
+            patience = max(self.least_patience, _PATIENCE * self._tests[item.nodeid])
             self._note.write_text(item.nodeid, "utf-8")
             signal.setitimer(signal.ITIMER_PROF, patience)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -90,6 +94,7 @@ class Chosen:
 
 def run_fresh(chosen: Chosen, files: Iterable[str]) -> int:
     """Import everything anew and run the chosen tests of these files."""
+    chosen.least_patience = _FRESH_PATIENCE
     pytest.main([*QUIETER, *files], plugins=[chosen])
     return chosen.code
 
@@ -97,11 +102,13 @@ def run_fresh(chosen: Chosen, files: Iterable[str]) -> int:
 class Warm:
     """A process that has imported and collected everything, and forks for each mutant."""
 
-    def __init__(self, connection: Connection, scratch: Path) -> None:
-        self._connection, self._scratch = connection, scratch
+    def __init__(self, connection: Connection, scratch: Path, first: Iterable[str]) -> None:
+        self._connection, self._scratch, self._first = connection, scratch, first
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for each in self._first:
+            pkgutil.resolve_name(each)()
         gc.unfreeze()  # see tests/conftest.py
         functions: dict[CodeType, list[FunctionType]] = {}
         for each in gc.get_objects():
@@ -146,7 +153,16 @@ def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]
         yield from _changed(one, other)
 
 
-def serve_warm(connection: Connection, scratch: Path, places: Iterable[str]) -> None:
-    """Be the process of `Warm`, until it is told to end."""
+def serve_warm(
+    connection: Connection, scratch: Path, places: Iterable[str], first: Iterable[str]
+) -> None:
+    """Be the process of `Warm`, until it is told to end.
+
+    Args:
+        connection: over which jobs come.
+        scratch: folder of the packages that are mutated.
+        places: files of tests.
+        first: functions to call before the first job, as `module:function`.
+    """
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process lives
-    pytest.main([*QUIETER, *places], plugins=[Warm(connection, scratch)])
+    pytest.main([*QUIETER, *places], plugins=[Warm(connection, scratch, first)])

@@ -10,7 +10,7 @@ from earshot_protocol.secure_sum.interface import SummationName
 from earshot_server.campaigns.plan import MOST_NOISE_CORRECTED, CampaignPlan
 from earshot_server.campaigns.reach import CONFIDENCE, POWER, TOLD_CHANGE
 from earshot_server.campaigns.schedule import PhaseKind, PlannedPhase
-from earshot_server.dashboard import refusals
+from earshot_server.dashboard import prospects, refusals
 from earshot_server.dashboard.wording import (
     byte_size,
     counted,
@@ -149,13 +149,32 @@ def _sum(plan: CampaignPlan) -> list[str]:
     proposed = " (proposed)" if campaign.sum.contacts is None else ""
     return [
         f"each week a phone sends {campaign.entries} numbers, its contacts {names}, projected to "
-        f"a length of B = {counted(plan.contacts, 'contact')}{proposed}; "
-        f"{byte_size(plan.bytes_up)}",
+        f"a length of B = {counted(plan.contacts, 'contact')}{proposed}",
         *_confusion(plan),
         f"  noise on each: standard deviation {real(reach.entry_deviation)} contacts if all phones "
         f"stay (multiplier {real(plan.noise)}); at least {percent(plan.kept)} of the contacts "
         "remain",
         *([f"  {crowd}"] if (crowd := _crowd(plan)) else []),
+        *sent_lines(plan),
+    ]
+
+
+def sent_lines(plan: CampaignPlan) -> list[str]:
+    """Describe what a phone sends in each kind of phase, and what the operators keep of it."""
+    week = plan.confusion_week
+    phases = {
+        "a week": plan.week_bytes,
+        "a week with a confusion matrix": week.bytes if week else None,
+        "a discovery": plan.discovery_bytes,
+    }
+    return [
+        line
+        for phase, found in phases.items()
+        if found is not None
+        for line in (
+            f"for {phase} a phone sends {byte_size(found.sent)}",
+            *prospects.stored_lines(plan.campaign.expected.phones, found),
+        )
     ]
 
 
@@ -166,8 +185,7 @@ def _confusion(plan: CampaignPlan) -> list[str]:
         return [
             f"  in the first week after each map {len(campaign.labels) ** 2} more, what its user "
             "labelled by label and by the map's name (a confusion matrix"
-            f"{', proposed' if proposed else ''}); {byte_size(week.bytes_up)}, and the cost of two "
-            "weeks"
+            f"{', proposed' if proposed else ''}), at the cost of two weeks"
         ]
     if not (proposed and campaign.names_by_map):
         return []

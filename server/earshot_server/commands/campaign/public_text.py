@@ -170,7 +170,7 @@ def _sent(plan: CampaignPlan) -> Section:
         "it sends zeros, in the same way as all other phones.",
         _protected(plan),
         f"No sound leaves your phone, and no time, no position and no name of anybody. A week's "
-        f"message has {byte_size(plan.bytes_up)}.",
+        f"message has {byte_size(plan.week_bytes.sent)}.",
     ]
     if campaign.discovery is not None:
         paragraphs.append(
@@ -187,7 +187,7 @@ def _sent(plan: CampaignPlan) -> Section:
             f"place, how often the map says each of them. That makes {whole(labels**2)} more "
             "numbers, which are made smaller together if you gave many names, and leave your phone "
             "in the same way. Their totals show how often the map is wrong, so that counts can be "
-            f"corrected. This message has {byte_size(plan.confusion_week.bytes_up)}."
+            f"corrected. This message has {byte_size(plan.confusion_week.bytes.sent)}."
         )
     return Section("What exactly is sent", tuple(paragraphs))
 

@@ -19,7 +19,7 @@ from earshot_server.campaigns.schedule import PhaseKind
 from earshot_server.campaigns.series import series_of
 from earshot_server.campaigns.series_table import CSV, JSON, PACKAGE, write_series
 from earshot_server.campaigns.slots import Slot, SlotState
-from earshot_server.commands.campaign.forecast import verdict
+from earshot_server.commands.campaign.forecast import sent_lines, verdict
 from earshot_server.commands.campaign.planning import File
 from earshot_server.commands.options import DEFAULT, AsJson, OperatorConnection, refuse_existing
 from earshot_server.dashboard.series import headline
@@ -157,6 +157,7 @@ def _lines(found: CampaignExport) -> list[str]:
         lines.append("  `earshot campaign resume` lets it go on")
     if campaign.next is not None:
         lines.append(f"  the next phase may open from {campaign.next:%Y-%m-%d}")
+    lines += [f"  {each}" for each in sent_lines(found.plan)]
     lines += [_slot_line(slot) for slot in found.slots if slot.state is not SlotState.PLANNED]
     return lines + ([f"  {each}" for each in headline(series)] if series.counted else [])
 

@@ -307,7 +307,9 @@ def start(
         found = {"enrolled": enrolled, "free": free}
     if not as_json:
         lines = [*(details if verbose else ()), *(proposal if verbose or dry_run else ()), said]
-        lines += [] if verbose else prospects.few_reports(asked)
+        if not verbose:
+            lines += prospects.sent_lines(foreseen) if dry_run else []
+            lines += prospects.large_inputs(parameters) + prospects.few_reports(asked)
         print("\n".join(lines), file=sys.stdout if dry_run else sys.stderr)
     started = None if dry_run or server is None else server.start(asked)
     if as_json:
