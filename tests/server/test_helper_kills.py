@@ -34,9 +34,9 @@ from werkzeug.serving import make_server
 from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.sum_noise import WholeLaplace
-from earshot_protocol.two_operators.lists import entry_sizes
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer, OfferMade
 from earshot_protocol.two_operators.refusals import AnsweredError, HelperRefusalError
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.api import HelperSettings, create_helper_app
 from earshot_server.helper.book import Book, MemoryBook
@@ -223,7 +223,7 @@ def check_one_answer(path: Path, operators: Operators, task: AddUp, told: str) -
         for _ in range(2):
             assert encode(operators.helper.answer(task)).hex() == told
             assert keys(path) == []
-        other = another_list(operators, task, task.reports[sum(entry_sizes(AGREED)) :])
+        other = another_list(operators, task, task.reports[sum(sizes(AGREED).entry) :])
         with pytest.raises(AnsweredError):
             operators.helper.answer(other)
 
@@ -325,7 +325,7 @@ def test_of_processes_that_answer_different_lists_at_once_one_list_wins(tmp_path
             leader, _ = operators.collected(counts_of(range(15)), parameters=AGREED)
             task = listed(leader)
             ones.append(task)
-            fewer = task.reports[sum(entry_sizes(AGREED)) :]
+            fewer = task.reports[sum(sizes(AGREED).entry) :]
             others.append(another_list(operators, task, fewer))
             operators.now = NOW
     operators.now = NOW + WINDOW + 1

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from earshot_protocol.two_operators import lists, messages
 from earshot_protocol.two_operators.messages import ID_BYTES, AddUp, HelperTotal
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_server.helper.helper import Helper, _proved_and_added_up
 from support.liars import flipped
 
@@ -25,7 +26,7 @@ def first_id(task: AddUp) -> bytes:
 
 def shares(total: HelperTotal, terms: TwoOperatorParameters) -> int:
     """Size of a verifier share."""
-    return lists.entry_sizes(terms)[-1]
+    return sizes(terms).entry[-1]
 
 
 SPOILED: dict[str, tuple[Bend, str]] = {
