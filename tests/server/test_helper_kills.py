@@ -35,6 +35,7 @@ from earshot_protocol.messages import decode_helper_answer
 from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer, OfferMade
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.refusals import AnsweredError, HelperRefusalError
 from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import Task, encode
@@ -56,7 +57,8 @@ def loaded() -> None:
 
 CHANCES = 12
 """Kills at chance instants, also in the midst of what SQLite writes."""
-AGREED = terms(noise=WholeLaplace.of(20.0), proof=Counts(3, 42, 6))
+AGREED = terms(noise=WholeLaplace.of(20.0))
+PROVED = terms(noise=WholeLaplace.of(20.0), proof=Counts(3, 42, 6))
 
 
 def counts_of(phones: Iterable[int]) -> dict[int, npt.NDArray[np.int64]]:
@@ -87,12 +89,14 @@ def undisturbed(operators: Operators, task: AddUp) -> str:
     return told
 
 
-def after_the_window(path: Path) -> tuple[Operators, AddUp, str]:
+def after_the_window(
+    path: Path, agreed: TwoOperatorParameters = AGREED
+) -> tuple[Operators, AddUp, str]:
     """A sum whose list is due, and its undisturbed answer."""
     operators = Operators(arithmetic=fastest)
     with opened(path) as folder:
         operators.book = folder.book
-        leader, _ = operators.collected(counts_of(range(15)), parameters=AGREED)
+        leader, _ = operators.collected(counts_of(range(15)), parameters=agreed)
         task = listed(leader)
         return operators, task, undisturbed(operators, task)
 
@@ -123,12 +127,12 @@ def alarmed_answer(path: Path, operators: Operators, task: Task, seconds: float)
 @pytest.mark.slow
 def test_killed_at_any_write_of_an_answer_it_gives_the_undisturbed_one(tmp_path: Path) -> None:
     """One helper has all the sums: what a kill leaves behind is gone before the next."""
-    operators, task, told = after_the_window(tmp_path)
+    operators, task, told = after_the_window(tmp_path, PROVED)
     every = moments(lambda: answered(tmp_path, operators, task))
     assert len(every) > 20
     left_behind = 0
     for number, moment in every:
-        operators, task, told = after_the_window(tmp_path)
+        operators, task, told = after_the_window(tmp_path, PROVED)
         dies = partial(dying_answer, tmp_path, operators, task, number, moment)
         assert in_child(dies) == (True, None), (number, moment)
         left_behind += bool(keys(tmp_path))
@@ -179,7 +183,7 @@ def test_killed_at_any_write_of_an_answer_over_http_it_gives_the_undisturbed_ans
         with opened(path, time.time()) as folder:
             operators = Operators(identity=folder.identity, now=time.time(), book=folder.book)
             folder.leaders.allow(operators.helper._policy)
-            leader, _ = operators.collected(counts_of(range(20)), parameters=AGREED)
+            leader, _ = operators.collected(counts_of(range(20)), parameters=PROVED)
             task = listed(leader)
             return operators, task, undisturbed(operators, task)
 
@@ -223,7 +227,8 @@ def check_one_answer(path: Path, operators: Operators, task: AddUp, told: str) -
         for _ in range(2):
             assert encode(operators.helper.answer(task)).hex() == told
             assert keys(path) == []
-        other = another_list(operators, task, task.reports[sum(sizes(AGREED).entry) :])
+        first = sum(sizes(record.terms.parameters).entry)
+        other = another_list(operators, task, task.reports[first:])
         with pytest.raises(AnsweredError):
             operators.helper.answer(other)
 
