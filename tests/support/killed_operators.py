@@ -87,7 +87,7 @@ class Operators:
         self._folder = folder
         self._step = folder / "step"
         self._listeners = {name: socket.create_server(("127.0.0.1", 0)) for name in _SERVERS}
-        self._processes = dict[str, BaseProcess]()
+        self._keepers = list[BaseProcess]()
         address = self.address("helper")
         self.stage = ServedStage(url, folder / "helper", address)
         with opened(self.stage.path, time.time()) as made:
@@ -103,15 +103,19 @@ class Operators:
         """Say which step comes: its writes are others than those of the same form before it."""
         self._step.write_text(step)
 
-    def revive(self, seconds: float = 0.0) -> None:
-        """Replace servers that have died, and let a little of these seconds pass."""
+    def serve(self) -> None:
+        """Start both servers; each has a process that replaces it when it is killed."""
         for name, serve in _SERVERS.items():
-            process = self._processes.get(name)
-            if process is None or not process.is_alive():
-                if process is not None:
-                    assert process.exitcode == -signal.SIGKILL, (name, process.exitcode)
-                self._processes[name] = self._forked(name, partial(serve, self))
-        time.sleep(min(seconds, 0.02))
+            keeper = get_context("fork").Process(target=self._keep, args=(name, serve))
+            keeper.start()
+            self._keepers.append(keeper)
+
+    def _keep(self, name: str, serve: Callable[[Operators], None]) -> None:
+        os.setpgrp()  # so that both end together
+        while True:
+            server = self._forked(name, partial(serve, self))
+            server.join()
+            assert server.exitcode == -signal.SIGKILL, (name, server.exitcode)
 
     def drive(self, phase: str, *steps: str) -> None:
         """Drive the phase to the first of these steps, or further, by one driver after another."""
@@ -119,8 +123,6 @@ class Operators:
         run = partial(self.stage.driven, phase, steps)
         while True:
             driver = self._forked("driver", run)
-            while driver.is_alive():
-                self.revive(0.02)
             driver.join()
             if driver.exitcode == 0:
                 return
@@ -132,14 +134,16 @@ class Operators:
 
     def end(self) -> None:
         """Kill what is left."""
-        for process in self._processes.values():
-            process.kill()
-            process.join()
+        for keeper in self._keepers:
+            assert keeper.pid is not None
+            assert keeper.is_alive(), "a server failed"
+            os.killpg(keeper.pid, signal.SIGKILL)
+            keeper.join()
         for listener in self._listeners.values():
             listener.close()
 
     def _forked(self, name: str, run: Callable[[], object]) -> BaseProcess:
-        process = get_context("fork").Process(target=self._watched, args=(name, run), daemon=True)
+        process = get_context("fork").Process(target=self._watched, args=(name, run))
         process.start()
         return process
 
@@ -220,7 +224,7 @@ def operating(url: str, folder: Path) -> Iterator[Operators]:
     """Two operators, whose processes end with the block."""
     operators = Operators(url, folder)
     try:
-        operators.revive()
+        operators.serve()
         yield operators
     finally:
         operators.end()
