@@ -72,8 +72,7 @@ WANTED = campaign(
     discovery=None,
     labels=PLACES,
     expected=ExpectedContacts(phones=PHONES),
-    # Each process that is killed would load what verifies anew; proved sums have kills of their own
-    # (tests/server/test_proved_kills.py).
+    # Each process that is killed would load what verifies anew.
     sum=SumOptions(contacts=7, dropout=0.25, summation=SummationName.TWO_OPERATORS_UNPROVED),
 )
 _NODES_CLOCK = """\
