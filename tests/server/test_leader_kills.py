@@ -26,6 +26,7 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.wire import encode
 from earshot_server.processes.embedded import embedded
+from earshot_server.proofs.engine import fastest
 from earshot_server.records import PUBLISHED
 from earshot_server.store.database import Database
 
@@ -45,6 +46,7 @@ NOISY = msgspec.structs.replace(EXACT, noise=5.5)
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     """Over a PostgreSQL that keeps what it has committed when it is killed."""
+    fastest()  # or each fork would load the engine
     with (
         tempfile.TemporaryDirectory(prefix="earshot-") as name,
         embedded(Path(name) / "database") as postgres,

@@ -234,6 +234,7 @@ def test_each_fault_of_sums_is_found_by_its_name() -> None:
     assert all(each.measured.low > 1.3 * (each.proven or 0) for each in ledgers)
 
 
+@pytest.mark.slow
 def test_each_fault_of_phases_is_found_by_its_name() -> None:
     found = list(operator_faults.broken_phases())
     assert missed(found) == []

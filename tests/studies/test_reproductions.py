@@ -171,7 +171,7 @@ def test_a_single_run_is_drawn_without_an_interval() -> None:
 
 
 def test_a_markdown_table() -> None:
-    rows = [{"a": "x", "b": 0.12345}, {"a": "y", "b": 2}]
+    rows = [{"a": "x", "b": 0.12345}, {"a": None, "b": 2}]
     assert markdown_table(rows, ["b", "a"]).splitlines() == [
-        "| b | a |", "|---|---|", "| 0.123 | x |", "| 2 | y |",
+        "| b | a |", "|---|---|", "| 0.123 | x |", "| 2 |  |",
     ]  # fmt: skip

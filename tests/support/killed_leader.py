@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -33,6 +32,7 @@ from earshot_server.helper.helper import Helper, HelperPolicy
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
 from earshot_server.processes.errands import HelperErrands
+from earshot_server.proofs.engine import fastest
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
@@ -191,6 +191,10 @@ class Stage:
             ((identity,),) = database.rows("SELECT identity FROM helper")
         return bytes(identity)
 
+    def line(self) -> Any:
+        """A line to the helper, which is in the process that asks."""
+        return _Line(self.path)
+
     def gathered(self, parameters: Parameters) -> str:
         """Let as many phones join as are wanted, and return the phase."""
         phase = os.urandom(16)
@@ -201,12 +205,11 @@ class Stage:
                 registry.join(phase, registry.enrol(os.urandom(32), bytes(16), 10**6))
         return phase.hex()
 
-    def driven(self, phase: str, step: str) -> None:
-        """Drive the phase until it is at a step, or over."""
+    def driven(self, phase: str, step: str | tuple[str, ...]) -> None:
+        """Drive the phase until it is at a step, or at one of several."""
         with closing(Database(self.url)) as database:
-            keys = LeaderKeys(LEADER, self.helper)
-            line: Any = partial(_Line, self.path)
-            errands = HelperErrands(database, keys, line, os.urandom(8).hex())
+            keys = LeaderKeys(LEADER, self.helper, arithmetic=fastest)
+            errands = HelperErrands(database, keys, self.line, os.urandom(8).hex())
             driver = Driver(database, Optics(), 1e6, errands=errands)
             driver._purged = time.monotonic()  # it would write while an errand does
 
@@ -224,7 +227,7 @@ class Stage:
                     self.wait_for_leases()
                 return after.endswith(step)
 
-            await_(there, step)
+            await_(there, str(step))
 
     def wait_for_leases(self) -> None:
         """Let the time pass after which others take over, and after which all is tried again."""

@@ -15,16 +15,19 @@ from typing import Any
 
 import numpy as np
 
+from earshot_protocol.prio3.prio3 import Prio3
 from earshot_protocol.prio3.shapes import Counts, Norm, ballot
 from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.privacy.sum_noise import WholeGaussian, WholeLaplace
 from earshot_protocol.progress import Progress, silent
-from earshot_protocol.secure_sum.interface import HELPER, Summation
+from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.sum_in_process import Vector, run_sum
 from earshot_protocol.summations import TWO_OPERATORS
+from earshot_protocol.two_operators.messages import AddUp
 from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.rounds import OFFER, REPORT, TOTAL
 from earshot_protocol.voting.vectors import unit_steps
+from earshot_protocol.wire import Answer, Task
 from earshot_simulations.benchmarks.secure_sum import (
     SumMeasured,
     bell,
@@ -35,6 +38,11 @@ from earshot_simulations.engine.operators import CompiledParticipant, SimulatedO
 
 LENGTHS = (640, 2560)
 """Entries of an input: a sum of labels of ten rows, and one of twenty cells of 128 numbers."""
+REACH = {
+    640: {"phone_ms": 12.0, "phone_compiled_ms": 2.5, "leader_ms": 0.5, "helper_ms": 0.6},
+    2560: {"phone_ms": 20.0, "phone_compiled_ms": 5.0, "leader_ms": 1.1, "helper_ms": 1.3},
+}
+"""Most that a proved vector is meant to cost on a machine that does nothing else, by length."""
 FLOOR_EXCHANGES = 200
 _MULTIPLIER = 2
 """Standard deviation of each operator's noise on vectors, over their length."""
@@ -52,6 +60,14 @@ class Input(enum.StrEnum):
     UNPROVED = "vectors, unproved"
     VECTORS = "vectors"
     BALLOTS = "ballots"
+
+
+_COLUMNS = (
+    *("sum", "length", "phones", "reports", "phone_ms", "phone_compiled_ms", "phone_over_floor"),
+    *("floor_ms", "leader_ms", "helper_ms", "phone_bytes", "share_bytes", "entry_bytes"),
+    "within_noise",
+)
+"""Figures of a row; None where a sum has none."""
 
 
 def benchmark(
@@ -76,8 +92,11 @@ def benchmark(
             phones with compiled arithmetic, as simulated ones have.
 
     Returns:
-        A row for each length and kind of input, by the names of the JSON output; times in
-        milliseconds of CPU, for phones medians.
+        Rows by the names of the JSON output, for each length: Bell et al.'s sum, whose server
+        stands under `leader_ms`; a sum of each kind of input; and what vectors are meant to cost,
+        where that is said. Times are in milliseconds of CPU, for phones medians, for operators
+        divided by the reports. `share_bytes` is the leader's share, `entry_bytes` what the list has
+        of a report.
 
     Raises:
         InvalidParametersError: No sum is safe under these parameters.
@@ -89,21 +108,32 @@ def benchmark(
     for length in lengths:
         figures, parameters = bell(phones, neighbours, length, dropout, corrupted, progress)
         dropped = parameters.largest_dropout_count
+        rows.append(_of_bell(figures))
         for each in inputs:
             row = _sum(each, phones, length, dropped, progress, TWO_OPERATORS)
             if each is not Input.UNPROVED:
                 compiled = _sum(each, phones, length, dropped, progress, _COMPILED)
                 row["phone_compiled_ms"] = compiled["phone_ms"]
-            rows.append(
-                row
-                | {
-                    "bell_neighbours": figures["neighbours"],
-                    "bell_phone_ms": figures["phone_cpu_ms"],
-                    "bell_phone_bytes": figures["bytes_up"],
-                    "bell_server_ms": figures["server_cpu_ms_per_survivor"],
-                }
-            )
-    return rows
+            rows.append(row)
+            if each is Input.VECTORS and length in REACH:
+                rows.append({"sum": "vectors: at most", "length": length, **REACH[length]})
+    return [{name: row.get(name) for name in _COLUMNS} for row in rows]
+
+
+def _of_bell(figures: dict[str, Any]) -> dict[str, Any]:
+    floor = figures["floor_ms"] * FLOOR_EXCHANGES / figures["neighbours"]
+    return {
+        "sum": "Bell et al.",
+        "length": figures["length"],
+        "phones": figures["phones"],
+        "reports": figures["survivors"],
+        "phone_ms": figures["phone_cpu_ms"],
+        "phone_over_floor": figures["phone_cpu_ms"] / floor,
+        "floor_ms": floor,
+        "leader_ms": figures["server_cpu_ms_per_survivor"],
+        "phone_bytes": figures["bytes_up"],
+        "within_noise": figures["exact"],
+    }
 
 
 def _sum(
@@ -112,33 +142,45 @@ def _sum(
     values, staying = _inputs(kind, phones, length), staying_phones(phones, dropped)
     parameters = _parameters(kind, phones, length, len(staying))
     operators, measured = SimulatedOperators(seed=0), SumMeasured(progress)
+    reports, listed = len(staying), [0]
+
+    def helper(task: Task) -> Answer:
+        if isinstance(task, AddUp):
+            listed.append(len(task.reports))
+        return operators.answer(task)
+
     found = run_sum(
         parameters,
         lambda phone: values[phone],
         lambda name: staying,
         measured,
         dataclasses.replace(summation, aggregator=operators.keys),
-        operators.answer,
+        helper,
     )
-    reports = len(staying)
     away = np.abs(found.total - values[staying].sum(axis=0)).max()
     phone = 1000 * statistics.median(measured.answers[REPORT])
     floor = measured.floor_ms(FLOOR_EXCHANGES)
     return {
-        "inputs": kind,
+        "sum": kind.value,
+        "length": length,
         "phones": phones,
         "reports": reports,
-        "length": length,
         "phone_ms": phone,
-        "phone_compiled_ms": None,
-        "phone_bytes": statistics.mean(measured.up[phone] for phone in staying),
-        "helper_ms": 1000 * sum(measured.answers[OFFER] + measured.answers[TOTAL]) / reports,
-        "helper_bytes": measured.down[HELPER] / reports,
-        "leader_ms": 1000 * measured.server_seconds / reports,
-        "floor_ms": floor,
         "phone_over_floor": phone / floor,
+        "floor_ms": floor,
+        "leader_ms": 1000 * measured.server_seconds / reports,
+        "helper_ms": 1000 * sum(measured.answers[OFFER] + measured.answers[TOTAL]) / reports,
+        "phone_bytes": statistics.mean(measured.up[phone] for phone in staying),
+        "share_bytes": _share_bytes(parameters),
+        "entry_bytes": listed[-1] / reports,
         "within_noise": bool(away <= parameters.noise.reach(length)),
     }
+
+
+def _share_bytes(parameters: TwoOperatorParameters) -> int:
+    if parameters.proof is None:
+        return -(-parameters.length * parameters.modulus_bits // 8)
+    return Prio3(parameters.proof, parameters.length).leader_share_bytes
 
 
 def _parameters(kind: Input, phones: int, length: int, least: int) -> TwoOperatorParameters:

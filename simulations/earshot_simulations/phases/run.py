@@ -259,7 +259,7 @@ class Run(Generic[F]):
         """Return one number per step; repetitions of a step are added up."""
         sums: dict[str, float] = {}
         for step in self.steps:
-            sums[step.step] = sums.get(step.step, 0.0) + value(step)
+            sums[step.step] = sums.get(step.step, 0) + value(step)
         return sums
 
     def spent(self) -> dict[str, object]:

@@ -7,9 +7,11 @@ from typing import Any
 
 
 def markdown_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """Return rows as a Markdown table; fractions have three digits."""
+    """Return rows as a Markdown table; fractions have three digits, and nothing stands for None."""
 
     def cell(value: Any) -> str:
+        if value is None:
+            return ""
         return f"{value:.3f}" if isinstance(value, float) else str(value)
 
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
