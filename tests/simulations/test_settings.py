@@ -270,6 +270,20 @@ def test_a_phone_names_every_place_that_is_kept_by_default() -> None:
         assert asked.label_votes == expected
 
 
+@pytest.mark.parametrize(
+    ("scenes", "asked", "kept"),
+    [(15, None, 15), (11, None, 11), (10, None, 10), (3, None, 10), (15, 4, 4)],
+)
+def test_every_label_may_have_a_centroid_unless_told_otherwise(
+    scenes: int, asked: int | None, kept: int
+) -> None:
+    settings = Settings(discovery=Discovery.LOCAL, scenes=scenes, top_global_centroids=asked)
+    parameters = settings.parameters(Blobs(300, 40, scenes, 0.3, 0))
+    assert isinstance(parameters, PhaseParameters)
+    assert len(parameters.labels) == scenes
+    assert (parameters.top_global_centroids, parameters.label_votes) == (kept, kept)
+
+
 @pytest.mark.parametrize("data", ["soundscapes", "a folder"])
 def test_an_encoder_without_start_centroids_is_refused_before_any_work(data: str) -> None:
     """By the name of one that has them; the route that needs none takes it."""

@@ -109,7 +109,7 @@ class CentroidOptions:
         local_centroids: With --discovery local: centroids that a phone computes (k).
         top_local_centroids: With --discovery local: centroids that a phone publishes (k*).
         top_global_centroids: With --discovery local: global centroids that the first vote keeps
-            (g*).
+            (g*); by default as many as there are labels, but at least ten.
         selection_method: With --discovery local: method by which a phone chooses the centroids that
             it publishes.
         clustering_runs: With --discovery local: average number of a phone's clusterings, of which
@@ -121,11 +121,24 @@ class CentroidOptions:
 
     local_centroids: int = learning_budget.LOCAL_CENTROIDS
     top_local_centroids: int = learning_budget.TOP_LOCAL_CENTROIDS
-    top_global_centroids: int = learning_budget.TOP_GLOBAL_CENTROIDS
+    top_global_centroids: int | None = None
     selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
     clustering_runs: int = 1
     centroid_votes: int = learning_budget.CENTROID_VOTES
     label_votes: int | None = None
+
+    def kept_centroids(self, labels: int) -> int:
+        """Return the number of global centroids that the first vote keeps, g*.
+
+        A label without a centroid of its own names nothing; where labels are few, real sound has
+        several centroids of each.
+
+        Args:
+            labels: Number of labels.
+        """
+        if self.top_global_centroids is not None:
+            return self.top_global_centroids
+        return max(learning_budget.TOP_GLOBAL_CENTROIDS, labels)
 
     def centroid_parameters(
         self, epsilon: float | None, unit: Unit = Unit.RECORDING, /, **known: Any
@@ -140,9 +153,12 @@ class CentroidOptions:
         Raises:
             InvalidParametersError: The value of ε or δ is out of range.
         """
-        if self.label_votes is None:
-            known["label_votes"] = self.top_global_centroids
-        parameters = made(PhaseParameters, self, **known)
+        parameters = made(PhaseParameters, self, **known, top_global_centroids=1, label_votes=1)
+        kept = self.kept_centroids(len(parameters.labels))
+        votes = kept if self.label_votes is None else self.label_votes
+        parameters = msgspec.structs.replace(
+            parameters, top_global_centroids=kept, label_votes=votes
+        )
         if epsilon is None:
             return parameters
         return learning_budget.affordable(parameters, epsilon, unit)

@@ -273,8 +273,8 @@ def traffic(setup: ReproductionSetup, full: bool = False) -> Reproduction:
 After Figure 9.5b of Liebenow (2022), which is drawn from three formulas (9.2.6): T_LTC = n k* F for
 the local top centroids, T_CV = n g for the vote on centroids and T_LV = n g* |L| for that on
 labels, times 8 bytes. The inserted values are not printed. Here k* =
-{Settings().top_local_centroids}, F = {DIMENSIONS} (for blobs 2), g* =
-{Settings().top_global_centroids}, |L| is the number of classes, and
+{Settings().top_local_centroids}, F = {DIMENSIONS} (for blobs 2), g* is
+{Settings().kept_centroids(0)} or the number of classes |L|, if that is larger, and
 g is the number that the largest measured phase found.
 
 The formulas count the vectors and leave out the parts that make their sum secret: keys, encrypted
@@ -301,7 +301,7 @@ def thesis_bytes(settings: Settings, phones: int, found: int, labels: int) -> fl
         labels: Number of labels (|L|).
     """
     features = 2 if settings.data == BLOBS else DIMENSIONS
-    kept = min(settings.top_global_centroids, found)
+    kept = min(settings.kept_centroids(labels), found)
     entries = settings.top_local_centroids * features + found + kept * labels
     return float(_THESIS_BYTES * phones * entries)
 
