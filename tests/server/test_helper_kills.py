@@ -8,11 +8,13 @@ import random
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from support.killed_helper import MOMENTS, dying, moments, opened, side_by_side, trace
@@ -22,7 +24,6 @@ from support.operators import (
     WINDOW,
     Operators,
     another_list,
-    entries,
     inputs_of,
     listed,
     request,
@@ -31,21 +32,37 @@ from support.operators import (
 from werkzeug.serving import make_server
 
 from earshot_protocol.messages import decode_helper_answer
+from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.sum_noise import WholeLaplace
 from earshot_protocol.two_operators.messages import AddUp, MakeOffer, OfferMade
+from earshot_protocol.two_operators.parameters import TwoOperatorParameters
 from earshot_protocol.two_operators.refusals import AnsweredError, HelperRefusalError
+from earshot_protocol.two_operators.sizes import sizes
 from earshot_protocol.wire import Task, encode
 from earshot_server.helper.api import HelperSettings, create_helper_app
 from earshot_server.helper.book import Book, MemoryBook
 from earshot_server.helper_line import HelperLine, HelperTroubleError
+from earshot_server.proofs.engine import fastest
 
 # A helper that is killed is a fork of this process. A test before these may have imported JAX,
 # which then warns of every fork: its threads are not in the fork, where nothing needs them.
 pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called.*JAX:RuntimeWarning")
 
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded() -> None:
+    """The engine by which helpers verify; or each fork would load it."""
+    fastest()
+
+
 CHANCES = 12
 """Kills at chance instants, also in the midst of what SQLite writes."""
 AGREED = terms(noise=WholeLaplace.of(20.0))
+PROVED = terms(noise=WholeLaplace.of(20.0), proof=Counts(3, 42, 6))
+
+
+def counts_of(phones: Iterable[int]) -> dict[int, npt.NDArray[np.int64]]:
+    return {phone: abs(vector) for phone, vector in inputs_of(phones).items()}
 
 
 def answered(path: Path, operators: Operators, task: Task) -> str:
@@ -72,12 +89,14 @@ def undisturbed(operators: Operators, task: AddUp) -> str:
     return told
 
 
-def after_the_window(path: Path) -> tuple[Operators, AddUp, str]:
+def after_the_window(
+    path: Path, agreed: TwoOperatorParameters = AGREED
+) -> tuple[Operators, AddUp, str]:
     """A sum whose list is due, and its undisturbed answer."""
-    operators = Operators()
+    operators = Operators(arithmetic=fastest)
     with opened(path) as folder:
         operators.book = folder.book
-        leader, _ = operators.collected(inputs_of(range(15)), parameters=AGREED)
+        leader, _ = operators.collected(counts_of(range(15)), parameters=agreed)
         task = listed(leader)
         return operators, task, undisturbed(operators, task)
 
@@ -108,12 +127,12 @@ def alarmed_answer(path: Path, operators: Operators, task: Task, seconds: float)
 @pytest.mark.slow
 def test_killed_at_any_write_of_an_answer_it_gives_the_undisturbed_one(tmp_path: Path) -> None:
     """One helper has all the sums: what a kill leaves behind is gone before the next."""
-    operators, task, told = after_the_window(tmp_path)
+    operators, task, told = after_the_window(tmp_path, PROVED)
     every = moments(lambda: answered(tmp_path, operators, task))
     assert len(every) > 20
     left_behind = 0
     for number, moment in every:
-        operators, task, told = after_the_window(tmp_path)
+        operators, task, told = after_the_window(tmp_path, PROVED)
         dies = partial(dying_answer, tmp_path, operators, task, number, moment)
         assert in_child(dies) == (True, None), (number, moment)
         left_behind += bool(keys(tmp_path))
@@ -164,7 +183,7 @@ def test_killed_at_any_write_of_an_answer_over_http_it_gives_the_undisturbed_ans
         with opened(path, time.time()) as folder:
             operators = Operators(identity=folder.identity, now=time.time(), book=folder.book)
             folder.leaders.allow(operators.helper._policy)
-            leader, _ = operators.collected(inputs_of(range(20)), parameters=AGREED)
+            leader, _ = operators.collected(counts_of(range(20)), parameters=PROVED)
             task = listed(leader)
             return operators, task, undisturbed(operators, task)
 
@@ -208,7 +227,8 @@ def check_one_answer(path: Path, operators: Operators, task: AddUp, told: str) -
         for _ in range(2):
             assert encode(operators.helper.answer(task)).hex() == told
             assert keys(path) == []
-        other = another_list(operators, task, b"".join(entries(task)[1:]))
+        first = sum(sizes(record.terms.parameters).entry)
+        other = another_list(operators, task, task.reports[first:])
         with pytest.raises(AnsweredError):
             operators.helper.answer(other)
 
@@ -229,7 +249,7 @@ def test_a_total_is_kept_before_its_key_goes_and_the_key_gone_before_it_is_told(
 
 
 def test_a_key_is_kept_whole_before_its_record(tmp_path: Path) -> None:
-    operators = Operators()
+    operators = Operators(arithmetic=fastest)
     asked = request(operators.begin(AGREED))
     with opened(tmp_path):
         pass
@@ -246,7 +266,7 @@ def test_killed_at_any_write_of_an_offer_no_key_is_left_and_the_sum_can_be_had(
     tmp_path: Path,
 ) -> None:
     """One helper has all the sums: what a kill leaves behind is gone before the next."""
-    operators = Operators()
+    operators = Operators(arithmetic=fastest)
     with opened(tmp_path):
         pass
     asked = request(operators.begin(AGREED))
@@ -301,16 +321,17 @@ def at_once(path: Path, operators: Operators, orders: list[list[Task]]) -> list[
 
 
 def test_of_processes_that_answer_different_lists_at_once_one_list_wins(tmp_path: Path) -> None:
-    operators = Operators()
+    operators = Operators(arithmetic=fastest)
     ones: list[Task] = []
     others: list[Task] = []
     with opened(tmp_path) as folder:
         operators.book = folder.book
         for _ in range(12):
-            leader, _ = operators.collected(inputs_of(range(15)), parameters=AGREED)
+            leader, _ = operators.collected(counts_of(range(15)), parameters=AGREED)
             task = listed(leader)
             ones.append(task)
-            others.append(another_list(operators, task, b"".join(entries(task)[1:])))
+            fewer = task.reports[sum(sizes(AGREED).entry) :]
+            others.append(another_list(operators, task, fewer))
             operators.now = NOW
     operators.now = NOW + WINDOW + 1
     said = at_once(tmp_path, operators, [ones, others, ones, others])
@@ -322,7 +343,7 @@ def test_of_processes_that_answer_different_lists_at_once_one_list_wins(tmp_path
 
 
 def test_of_processes_that_offer_a_sum_at_once_all_make_the_same_offer(tmp_path: Path) -> None:
-    operators = Operators()
+    operators = Operators(arithmetic=fastest)
     asked: list[Task] = [request(operators.begin(AGREED)) for _ in range(12)]
     with opened(tmp_path):
         pass

@@ -20,6 +20,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.prio3.circuit import Circuit
 from earshot_protocol.prio3.field import MODULUS
+from earshot_protocol.prio3.prio3 import Prio3
 from earshot_protocol.prio3.shapes import Counts
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.randomness import RandomBytes
@@ -300,6 +301,20 @@ def test_more_than_one_phone_s_weight_counts_only_where_nothing_is_checked() -> 
         *["none of 100 counts, and the total is that of the others"] * 2,
         *["100 of 100 counts"] * 2,
     ]
+
+
+def test_a_total_that_is_not_that_of_honest_phones_is_found() -> None:
+    """Here operators refuse every false report, and then add up honest shares twice."""
+    aggregate = Prio3.aggregate
+
+    def twice(self: Prio3, shares: Any) -> Any:
+        found = aggregate(self, shares)
+        return self.arithmetic.add(found, found)
+
+    weakness = WeakVerification(Prio3, {"aggregate": twice})
+    found = list(false_inputs.audit_false_inputs(weakness, false_inputs.LONGER, (Counts,)))
+    assert [each.found for each in found] == ["none of 100 counts, and the total is off"] * 2
+    assert not any(each.held for each in found)
 
 
 @pytest.mark.slow

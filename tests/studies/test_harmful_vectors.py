@@ -43,6 +43,14 @@ def test_a_week_s_count_grows_by_what_each_phone_may_add(attack: str, adds: int)
     assert float(row["counted"]) * made == pytest.approx(adds, abs=5)
 
 
+def test_where_inputs_are_proved_a_false_vector_takes_its_phone_out_of_a_week() -> None:
+    """What the phone itself heard is missing, at most three contacts, and nothing else changes."""
+    row = harm.counted(harm.REFUSED, 0.1, 60, 0)
+    town = Town(60, 3, 1.0, 0)
+    made = np.bincount(np.concatenate([town.recordings(phone).scenes for phone in range(60)]))[0]
+    assert -4 <= float(row["counted"]) * made <= 1
+
+
 def test_as_many_phones_make_a_told_change_in_every_crowd() -> None:
     assert [harm.told_change(phones) for phones in (1000, 20_000)] == pytest.approx([51, 51], abs=2)
 
@@ -57,11 +65,13 @@ def test_the_command_leaves_the_harm_of_each_attack(
     right = {attack: float(row["right_name"]) for attack, row in names.items()}
     assert right[NONE] > 0.95
     assert right[FALSE] < 0.1
+    assert right[harm.REFUSED] > 0.95
     assert 0.85 < right[NEGATIVE] < 0.95
     assert float(names[PUSHED]["attacked_label"]) < 0.5 < right[PUSHED]
     assert [float(names[each]["empty_clear"]) for each in (NONE, INVENTED)] == [0, 1]
     week = {row["attack"]: float(row["counted"]) for row in rows if row["sum"] == WEEK}
     assert 1 < week[RAISED] < 3 < week[FALSE]
+    assert abs(week[harm.REFUSED]) < 0.1
     note = (tmp_path / "harmful-vectors.md").read_text(encoding="utf-8")
     assert all(f"| {attack} |" in note for attack in (*names, *week))
     assert (tmp_path / "harmful-vectors.png").stat().st_size > 10_000

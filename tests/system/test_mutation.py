@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.mutation.driver import PLACES, Mutation
 from support.mutation.operators import CHECK, LIMIT, LIMITS, RANDOMNESS, Mutant, mutants_of
@@ -294,6 +295,13 @@ def test_lines_stay_where_they_were_and_types_are_left_alone() -> None:
     for each in mutants_of("code.py", text):
         assert each.applied(text).splitlines()[7] == ("pass" if each.line == "last()" else "last()")
     assert not [kind for kind, change in changes("def f(a: int | None) -> str | None: pass")]
+
+
+def test_the_size_that_is_left_is_no_number() -> None:
+    """NumPy takes −2 as it takes −1, so no test can tell."""
+    found = [change for _, change in changes("a = b.reshape(-1, 2)\nc = b.sum(-1)\n")]
+    assert found == ["2 → (2 + 1)", "1 → (1 + 1)"]
+    assert np.arange(4).reshape(-2, 2).tolist() == [[0, 1], [2, 3]]
 
 
 def test_classes_of_published_limits_are_where_they_are_looked_for() -> None:

@@ -333,6 +333,16 @@ def test_single_reports_are_refused_by_name() -> None:
         COUNT.decide(*shares)
 
 
+def test_no_other_number_of_verifier_shares_is_recalled() -> None:
+    shared = COUNT.shard(np.arange(LENGTH), nonce(0))
+    held = [Received(nonce(0), shared.public_share, shared.leader_share)]
+    shares = COUNT.verifiers(Party.LEADER, KEY, held).shares[0].tobytes()
+    assert COUNT.recalled(Party.LEADER, held, shares).shares.tobytes() == shares
+    for wrong in (b"", shares[:-1], shares + bytes(1), 2 * shares):
+        with pytest.raises(InvalidInputError, match="verifier shares of"):
+            COUNT.recalled(Party.LEADER, held, wrong)
+
+
 def test_sizes_are_those_of_the_design() -> None:
     """1,724 elements beside the entries, and a proof of about twice the root of that."""
     for length, kilobytes in ((640, 41.1), (2560, 72.8)):

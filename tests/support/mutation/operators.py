@@ -142,7 +142,8 @@ class _Finder:
         if isinstance(node, ast.JoinedStr | ast.Raise):
             return  # what an error says is no promise
         for child in ast.iter_child_nodes(node):
-            yield from self._walk(child)
+            if not _is_any_size(node, child):
+                yield from self._walk(child)
 
     def _scope(self, node: ast.FunctionDef | ast.ClassDef) -> Iterator[_Change]:
         # Decorators say how much is kept, and what is frozen: nothing that a result tells.
@@ -234,6 +235,16 @@ class _Finder:
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Key.generate"):
             of = ast.unparse(node.func).removesuffix("generate")
             yield self._change(RANDOMNESS, node, f"{of}from_private_bytes(bytes(32))")
+
+
+def _is_any_size(call: ast.AST, argument: ast.AST) -> bool:
+    """Whether it is the −1 for the size that is left; NumPy takes any negative number for it."""
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "reshape"
+        and ast.unparse(argument) == "-1"
+    )
 
 
 def _is_type(node: ast.BinOp) -> bool:
