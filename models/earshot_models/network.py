@@ -14,7 +14,7 @@ from earshot_protocol.spectrum import BANDS, FRAMES
 
 MOST_PARAMETERS = 3_700_000
 """Most parameters of a network; with the layers beside it and the last layer, a phone carries
-700,000 at most."""
+4,000,000 at most, a byte each."""
 
 # Approximate range of the logarithms of a second at unit level; public constants, so that the
 # network sees numbers around zero from its first step on.
@@ -32,7 +32,8 @@ def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Mod
     frequency, as pitch is informative.
 
     Args:
-        width: Factor on the number of channels, 0.25 to 2.
+        width: Factor on the number of channels, 0.25 to 8: widths of 2, 4 and 6 make files of 1, 2
+            and 4 MB.
         dropout: Chance that a pooled feature is dropped in training.
         parts: Number of embeddings per spectrum, as many as are read from the teacher.
 
@@ -41,7 +42,7 @@ def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Mod
         unit length.
 
     Raises:
-        InvalidParametersError: A parameter is out of range, or the network has more than 420,000
+        InvalidParametersError: A parameter is out of range, or the network has more than 3,700,000
             parameters.
     """
     between("width", width, 0.25, 8)

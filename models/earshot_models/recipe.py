@@ -68,7 +68,7 @@ class Recipe:
 
     Attributes:
         objective: Name of the objective, one of `OBJECTIVES`.
-        width: Factor on the network's number of channels, 0.25 to 2.
+        width: Factor on the network's number of channels, 0.25 to 8.
         dropout: Chance that a pooled feature of the network is dropped in training.
         augmentations: Augmentations of the waveforms.
         lessons: Seconds that the teacher embeds, if there is one.
@@ -125,7 +125,7 @@ class Recipe:
                 f"rate must be one of {', '.join(map(str, RATES))}; not {self.rate}"
             )
         share("synthesized", self.synthesized)
-        between("width", self.width, 0.25, 2)
+        between("width", self.width, 0.25, 8)
         whole("batch", self.batch, 2, _LARGEST_BATCH)
         whole("lessons", self.lessons, 2, _MOST_LESSONS)
         whole("seed", self.seed, 0, 2**32 - 1)
