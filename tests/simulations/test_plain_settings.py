@@ -30,6 +30,7 @@ from earshot_simulations.sweeps.sweep import Arm, Measure, measured
 GIVEN: dict[type, dict[str, Any]] = {
     Settings: {"pool": 5, "encoder": "mine.tflite", "address": "host:1", "epsilon": 1.5}
     | {"cells": 8, "most_cells": 9, "dimensions": 16, "label_votes": 3, "policy": "anything"}
+    | {"top_global_centroids": 3}
     | {"budget": Budget(1.0, 2.0, 3.0, 4.0)},
     LabellingSettings: {"pool": 5, "encoder": "mine.tflite", "address": "h:1", "threshold": 9.5},
     StatisticsSettings: {"places": "out/map", "since": date(2027, 1, 4), "until": date(2027, 1, 8)},

@@ -1,4 +1,4 @@
-"""A run of tests prints what they cost, refuses slow ones, and stops between files."""
+"""A run of tests prints what they cost, lists slow ones, and stops between files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(folder: Path, *words: str, **files: str) -> int:
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.slow)])
-def test_an_unmarked_test_that_takes_long_itself_fails_the_run(
+def test_unmarked_tests_that_take_long_themselves_are_listed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -80,14 +80,13 @@ def test_an_unmarked_test_that_takes_long_itself_fails_the_run(
 ) -> None:
     """What the first test of a file pays for all, setting up and importing, is not its own."""
     monkeypatch.setattr(timing, "USUAL", 0.1)
-    monkeypatch.setattr(timing, "LIMIT", 0.1)
     heavy = "import time\nend = time.process_time() + 0.15\nwhile time.process_time() < end: pass\n"
     costs = tmp_path / "costs"
     name = f"test_costs_{len(workers)}"  # one process imports a name once
-    assert run(tmp_path, *workers, f"--costs={costs}", **{name: SPENDING}, heavy=heavy) == 1
+    assert run(tmp_path, *workers, f"--costs={costs}", **{name: SPENDING}, heavy=heavy) == 0
     printed = capsys.readouterr().out
-    refused = {line.split("::")[1].split()[0] for line in printed.splitlines() if "mark it" in line}
-    assert refused == {"test_that_calls", "test_that_prepares", "test_that_starts_a_process"}
+    listed = {line.split("::")[1].split()[0] for line in printed.splitlines() if " s  " in line}
+    assert listed == {"test_that_calls", "test_that_prepares", "test_that_starts_a_process"}
     kept = [timing.Cost(*json.loads(line)) for line in costs.read_text("utf-8").splitlines()]
     assert [each.slow for each in kept] == [False] * 5 + [True]
     assert {each.file for each in kept} == {f"{name}.py"}

@@ -368,6 +368,21 @@ def test_a_changed_public_share_is_not_counted(bit: int) -> None:
         COUNT.verifier(theirs, KEY, *held[theirs][0])
 
 
+@pytest.mark.parametrize("at", [0, COUNT.leader_share_bytes // 16 - 3])
+def test_an_element_beyond_the_prime_is_not_counted_though_its_part_fits(at: int) -> None:
+    """A client may compute the public share of whatever it sends."""
+    shared = COUNT.shard(np.array([1, 0, 0, 0, 1, 0]), nonce(0))
+    share = bytearray(shared.leader_share)
+    share[16 * at : 16 * at + 16] = b"\xff" * 16
+    (held,) = reports([shared._replace(leader_share=bytes(share))])[Party.LEADER]
+    encoded = np.frombuffer(share[:-32], dtype="<u8").reshape(1, -1, 2)
+    ours = COUNT._parts(Party.LEADER, [held], encoded[:, : COUNT.circuit.encoded_length])[0]
+    held = held._replace(public_share=ours + held.public_share[32:])
+    assert COUNT.verifiers(Party.LEADER, KEY, [held]).sound.tolist() == [False]
+    with pytest.raises(MalformedMessageError, match="not below the field's prime"):
+        COUNT.check(Party.LEADER, held)
+
+
 @settings(max_examples=examples(40))
 @given(data=st.data(), role=st.sampled_from(Party))
 def test_a_changed_verifier_share_is_not_counted(data: st.DataObject, role: Party) -> None:
