@@ -133,8 +133,6 @@ class Recipe:
         between("texture", self.texture, 0, _LARGEST_WEIGHT)
         between("patches", self.patches, 0, _LARGEST_WEIGHT)
         between("places", self.places, 0, _LARGEST_WEIGHT)
-        if self.places and self.objective != "distillation":
-            raise InvalidParametersError("places: learned beside a teacher's output, not without")
         whole("atoms", self.atoms, 2, _MOST_ATOMS)
         between("within_class", self.within_class, 0, _LARGEST_SHARE)
 
@@ -223,6 +221,8 @@ def train_encoder(
         raise InvalidParametersError(
             'a teacher is needed for the objective "distillation", and for no other'
         )
+    if recipe.places and teacher is None:
+        raise InvalidParametersError("places: learned beside a teacher's output, not without")
     if teacher is not None and teacher.rate < recipe.rate:
         raise InvalidParametersError(
             f"the teacher hears {teacher.rate} samples per second, but the phone is to hear "

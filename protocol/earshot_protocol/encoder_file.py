@@ -11,6 +11,7 @@ import hmac
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -110,10 +111,10 @@ class EncoderFile(msgspec.Struct, frozen=True):
 
 
 def check_size(size: int) -> None:
-    """Refuse a file by its size in bytes before it is read.
+    """Refuse a file, or an entry of its archive, by its size in bytes before it is read.
 
     Raises:
-        DamagedEncoderError: The file is larger than `MOST_BYTES`.
+        DamagedEncoderError: The size is larger than `MOST_BYTES`.
     """
     if size > MOST_BYTES:
         raise DamagedEncoderError(
@@ -202,16 +203,26 @@ def _packed(content: EncoderFile) -> bytes:
     file.write(content.model)
     with zipfile.ZipFile(file, "a", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(CARD, _EARLIEST), text)
-        archive.writestr(zipfile.ZipInfo(CREDITS, _EARLIEST), content.credits)
+        credits_ = zipfile.ZipInfo(CREDITS, _EARLIEST)  # lists of files: a tenth when compressed
+        archive.writestr(credits_, content.credits, zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
 
 def _unpack(data: bytes) -> tuple[Card, str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for name in (CARD, CREDITS):
+                check_size(archive.getinfo(name).file_size)  # no more of an entry is unpacked
             card = msgspec.json.decode(archive.read(CARD), type=Card)
             return card, archive.read(CREDITS).decode()
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        KeyError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise DamagedEncoderError(
             f"not an encoder file: it must be a LiteRT model with an archive of {CARD} and "
             f"{CREDITS} behind it ({error})"

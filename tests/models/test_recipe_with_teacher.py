@@ -111,7 +111,7 @@ def test_a_teacher_and_its_objective_come_together(folder: Path, tmp_path: Path)
         train_encoder(sources, out, replace(TINY, width=1.5), "x", teacher=talkative)
     assert talkative.asked == 0
     with pytest.raises(InvalidParametersError, match="places: learned beside a teacher's output"):
-        Recipe(places=1.0)
+        train_encoder(sources, out, Recipe(places=1.0), "x")
     assert not out.exists()
 
 

@@ -25,6 +25,8 @@ from earshot_protocol.encoder_file import (
 from earshot_protocol.spectrum import NARROW, WIDE, Spectrum
 
 MODEL = bytes(range(256)) * 20
+TEXT = "".join(f"package\tpackage/sound_{number}.ogg\tCC BY-SA 3.0\n" for number in range(40))
+"""Credits that are worth compressing, with more than literals in them."""
 
 
 def card(**changes: Any) -> dict[str, Any]:
@@ -44,14 +46,18 @@ def card(**changes: Any) -> dict[str, Any]:
 
 
 def written(
-    card_: object = None, model: bytes = MODEL, names: tuple[str, str] = (CARD, CREDITS)
+    card_: object = None,
+    model: bytes = MODEL,
+    names: tuple[str, str] = (CARD, CREDITS),
+    credits_: str = "credits where due",
+    method: int = zipfile.ZIP_STORED,
 ) -> bytes:
     file = io.BytesIO()
     file.write(model)
     text = card_ if isinstance(card_, bytes) else json.dumps(card_ or card()).encode()
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(names[0], text)
-        archive.writestr(names[1], "credits where due")
+        archive.writestr(names[1], credits_, method)
     return file.getvalue()
 
 
@@ -70,6 +76,26 @@ def test_the_card_says_what_the_network_is_given(spectrum: Spectrum) -> None:
     data = pack(MODEL, "wide", True, numbers, numbers, {}, "", spectrum=spectrum)
     assert read(data).spectrum == spectrum
     assert read(data).card.features == f"log-mel 61x64 at {spectrum.rate // 1000} kHz, unit rms"
+
+
+def test_long_credits_take_little_of_what_a_phone_carries() -> None:
+    numbers = [1.0] * DIMENSIONS
+    short, long = (pack(MODEL, "c", True, numbers, numbers, {}, said) for said in ("", TEXT))
+    assert read(long).credits == TEXT
+    assert len(long) - len(short) < len(TEXT) / 5
+
+
+@pytest.mark.parametrize("name", [CARD, CREDITS])
+def test_an_entry_that_would_fill_the_memory_is_not_unpacked(name: str) -> None:
+    filled = {CARD: json.dumps(card()), CREDITS: "due"}
+    filled[name] += " " * (MOST_BYTES + 1 - len(filled[name]))
+    file = io.BytesIO(MODEL)
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive:
+        for each, text in filled.items():
+            archive.writestr(each, text)
+    assert len(file.getvalue()) < MOST_BYTES / 100
+    with pytest.raises(DamagedEncoderError, match="at most 16 MiB"):
+        read(file.getvalue())
 
 
 def test_it_packs_what_the_format_says() -> None:
@@ -139,10 +165,12 @@ def test_a_flipped_bit_of_the_model_is_noticed(place: int, bit: int) -> None:
         read(bytes(damaged))
 
 
-@given(data=st.data())
+@given(data=st.data(), method=st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
 @settings(max_examples=100, deadline=None)
-def test_a_flipped_bit_behind_the_model_is_refused_or_harmless(data: st.DataObject) -> None:
-    whole = written()
+def test_a_flipped_bit_behind_the_model_is_refused_or_harmless(
+    data: st.DataObject, method: int
+) -> None:
+    whole = written(credits_=TEXT, method=method)
     place = data.draw(st.integers(len(MODEL), len(whole) - 1))
     damaged = bytearray(whole)
     damaged[place] ^= 1 << data.draw(st.integers(0, 7))

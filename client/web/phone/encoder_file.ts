@@ -1,7 +1,7 @@
 /**
  * The encoder file: a TensorFlow Lite model in front, an archive with its card behind.
  *
- * The archive is a ZIP file whose entries are not compressed.
+ * The archive is a ZIP file whose card is not compressed.
  */
 
 import { sha256 } from "../protocol/canonical.ts";
