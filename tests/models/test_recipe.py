@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -92,6 +96,46 @@ def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
     with pytest.raises(CheckpointError, match="recipe"):
         train_encoder([SoundSource(dataset)], tmp_path / "whole", replace(TINY, seed=4), "tiny")
     assert whole.int8.read_bytes() == before
+
+
+WITHOUT_TENSORFLOW = """
+import sys
+
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "tensorflow":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Nowhere())
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *of: None if name == "tensorflow" else find(name, *of)
+from earshot_client.command import main
+main()
+"""
+
+
+@pytest.mark.slow
+def test_what_another_back_end_has_trained_is_exported_by_tensorflow(tmp_path: Path) -> None:
+    few = ("--synthesized=1", "--steps=3", "--batch=8", "--width=0.25", "--name=moved-1")
+    options = ("train", *few, "--out")
+    command = [sys.executable, "-c", WITHOUT_TENSORFLOW, *options, str(tmp_path / "there")]
+    jax = {**os.environ, "KERAS_BACKEND": "jax"}
+    trained = subprocess.run(  # noqa: S603
+        command, check=False, capture_output=True, text=True, env=jax
+    )
+    assert trained.returncode == 2, trained.stderr
+    assert "the network is trained and kept in" in trained.stderr
+    assert not list(tmp_path.rglob("*.tflite"))
+    shutil.copytree(tmp_path / "there", tmp_path / "here")
+    before = (tmp_path / "here/checkpoint/weights.npz").read_bytes()
+    command = [sys.executable, "-m", "earshot_client", *options, str(tmp_path / "here")]
+    subprocess.run(command, check=True, capture_output=True)  # noqa: S603
+    assert (tmp_path / "here/checkpoint/weights.npz").read_bytes() == before
+    card = encoder_file.read((tmp_path / "here/encoder.tflite").read_bytes()).card
+    assert (card.name, card.trained["steps"]) == ("moved-1", 3)
+    seconds = np.random.default_rng(0).normal(size=(20, 8000))
+    assert LiteRtEncoder.open(tmp_path / "here/encoder.tflite").embed(seconds).std(axis=0).all()
 
 
 @pytest.mark.slow
