@@ -316,11 +316,11 @@ def _parts(teacher: TeacherEncoder | None, recipe: Recipe) -> int:
 
 
 def _objective(recipe: Recipe) -> Objective:
-    from earshot_models.objectives import OBJECTIVES, Distillation
+    from earshot_models import objectives
 
     if recipe.objective == "distillation":
-        return Distillation(places=_PLACES if recipe.places else 0.0)
-    return OBJECTIVES[recipe.objective]()
+        return objectives.Distillation(places=_PLACES if recipe.places else 0.0)
+    return objectives.OBJECTIVES[recipe.objective]()
 
 
 def _batches(
