@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ import msgspec
 import pytest
 from support.api_caller import Server
 from support.campaigns import campaign
-from support.killed_leader import bereft, killed, moments
+from support.killed_leader import bereft, killed, lasting_database, moments
 from support.kills import in_child
 from support.moved_clock import MovedClock
 from support.networked import await_
@@ -26,7 +25,6 @@ from earshot_server.campaigns.conduct import CampaignConductor
 from earshot_server.campaigns.plan import planned
 from earshot_server.campaigns.schedule import PhaseKind
 from earshot_server.campaigns.slots import phase_identifier
-from earshot_server.processes.embedded import embedded
 from earshot_server.store.campaigns import CampaignRows
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.registry import Registry
@@ -46,12 +44,8 @@ DIGEST = bytes.fromhex(PLAN.digest)
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """A PostgreSQL that keeps what it has committed when it is killed."""
-    with (
-        tempfile.TemporaryDirectory(prefix="earshot-") as name,
-        embedded(Path(name) / "database") as postgres,
-    ):
-        in_child(lambda: Database(postgres.url).migrate())
-        yield postgres.url
+    with lasting_database() as (address, _):
+        yield address
 
 
 def begun(url: str) -> None:

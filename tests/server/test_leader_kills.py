@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from support.killed_leader import LEADER, Stage, bereft, killed, moments
+from support.killed_leader import LEADER, Stage, bereft, killed, lasting_database, moments
 from support.kills import in_child
 from support.points import HeardPoints
 from support.policies import without_budget
@@ -47,12 +46,8 @@ NOISY = msgspec.structs.replace(EXACT, noise=5.5)
 def stage() -> Iterator[Stage]:
     """Over a PostgreSQL that keeps what it has committed when it is killed."""
     fastest()  # or each fork would load the engine
-    with (
-        tempfile.TemporaryDirectory(prefix="earshot-") as name,
-        embedded(Path(name) / "database") as postgres,
-    ):
-        in_child(lambda: Database(postgres.url).migrate())
-        yield Stage(postgres.url, Path(name) / "helper")
+    with lasting_database() as (url, folder):
+        yield Stage(url, folder / "helper")
 
 
 def a_phone(stage: Stage, number: int) -> Phone:

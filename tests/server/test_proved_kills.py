@@ -7,7 +7,6 @@ warns of every fork: its threads are not in the fork, where nothing needs them.
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.api_caller import Server
-from support.killed_leader import LEADER
+from support.killed_leader import LEADER, lasting_database
 from support.killed_operators import Operators, operating
 from support.kills import in_child
 from support.liars import told
@@ -37,7 +36,6 @@ from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
 from earshot_protocol.secure_sum.interface import SummationName
 from earshot_protocol.two_operators.messages import SendReport
 from earshot_protocol.wire import Ending, Task
-from earshot_server.processes.embedded import embedded
 from earshot_server.proofs.engine import fastest
 from earshot_server.records import PUBLISHED
 from earshot_server.store.database import Database
@@ -79,12 +77,8 @@ COUNT: StatisticsParameters = msgspec.structs.replace(
 def url() -> Iterator[str]:
     """Of a PostgreSQL that keeps what it has committed when it is killed."""
     fastest()  # or each fork would load the engine
-    with (
-        tempfile.TemporaryDirectory(prefix="earshot-") as name,
-        embedded(Path(name) / "database") as postgres,
-    ):
-        in_child(lambda: Database(postgres.url).migrate())
-        yield postgres.url
+    with lasting_database() as (address, _):
+        yield address
 
 
 class Member:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -31,12 +32,14 @@ from earshot_server.helper.folder import HelperFolder
 from earshot_server.helper.helper import Helper, HelperPolicy
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
+from earshot_server.processes.embedded import embedded
 from earshot_server.processes.errands import HelperErrands
 from earshot_server.proofs.engine import fastest
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 from support.killed_helper import opened
+from support.kills import in_child
 from support.networked import await_
 
 LEADER = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -47,6 +50,20 @@ _TIME_PASSES = (
     b"UPDATE leases SET expires = 0;"
     b"UPDATE troubles SET next_try = 0; UPDATE errands SET next_try = 0"
 )
+
+
+@contextmanager
+def lasting_database() -> Iterator[tuple[str, Path]]:
+    """Address of a PostgreSQL that keeps what it has committed when it is killed, and its folder.
+
+    What connects to it are forks of this process: it has no connection of its own to it.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="earshot-") as name,
+        embedded(Path(name) / "database") as postgres,
+    ):
+        in_child(lambda: Database(postgres.url).migrate())
+        yield postgres.url, Path(name)
 
 
 @contextmanager
