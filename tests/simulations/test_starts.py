@@ -31,6 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES, clips=2, seconds=2)
 
 
+@pytest.mark.slow
 def test_the_network_stays_and_every_usual_set_is_new(
     tmp_path: Path, folder: Path, earshot: Earshot
 ) -> None:

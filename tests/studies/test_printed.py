@@ -63,6 +63,7 @@ def test_the_corrected_noise_has_the_variance_that_is_claimed() -> None:
     assert ours.noise(50).deviation ** 2 == pytest.approx(2 * 2**2, rel=0.05)
 
 
+@pytest.mark.slow
 def test_without_noise_both_programs_find_the_same() -> None:
     # As many scenes as centroids are kept nearly, so that none is in many parts.
     settings = replace(QUIET, scenes=8)

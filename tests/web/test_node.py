@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from support.node import CAPACITOR, PACKAGE, TESTS, node, type_errors
 
-FILES = sorted(TESTS.glob("*.test.ts"))
+FILES = [
+    # A phone killed at each of its writes takes as long as ten other files.
+    pytest.param(
+        path, marks=pytest.mark.slow if path.name == "deaths.test.ts" else (), id=path.name
+    )
+    for path in sorted(TESTS.glob("*.test.ts"))
+]
 
 
 def run_file(path: Path) -> tuple[int, dict[str, int], str]:
@@ -26,7 +32,7 @@ def run_file(path: Path) -> tuple[int, dict[str, int], str]:
     return run.returncode, counts, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES)
 def test_its_tests_pass_in_node(path: Path) -> None:
     status, counts, said = run_file(path)
     assert status == 0, said
