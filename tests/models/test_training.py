@@ -149,11 +149,11 @@ def test_a_finished_run_is_not_trained_on(ended: Run, tmp_path: Path) -> None:
 
 
 def learned(objective: str, folder: Path) -> Run:
-    """What sixty steps make of a model."""
+    """What 120 steps make of a model; after 60, one seed in six finds too few of twenty seconds."""
     ours = model(objective, width=0.5)
     if ours.key_network is not None:
         ours.objective.momentum = 0.9  # or the keys would still be those of the beginning
-    schedule = Schedule(steps=60, steps_per_epoch=30, warm_up=5)
+    schedule = Schedule(steps=120, steps_per_epoch=60, warm_up=5)
     return ours, train(ours, pairs(16), schedule, held_out(), folder, {})
 
 
@@ -166,8 +166,7 @@ def learner(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_it_learns_to_tell_recordings_apart(learner: Run) -> None:
     _, history = learner
     assert history[-1]["loss"] < 0.8 * np.log(31)
-    # Of twenty seconds: 0.74 ± 0.09 (one deviation) over batches of other seeds, 1/19 by chance.
-    assert history[-1]["retrieval"] > 0.4
+    assert history[-1]["retrieval"] > 0.6  # one in nineteen would be chance
 
 
 @pytest.mark.slow
