@@ -146,6 +146,22 @@ def test_what_is_not_a_ballot_is_refused_by_name_and_the_others_count(name: str)
     np.testing.assert_array_equal(total, OTHERS)
 
 
+@pytest.mark.parametrize("change", [lambda share: share[:-1], lambda share: share + b"\0"])
+def test_a_share_of_another_size_is_refused_where_it_is_counted(
+    change: Callable[[bytes], bytes],
+) -> None:
+    operators = Operators()
+    leader, reports = operators.collected(ballots(14), parameters=BALLOTS)
+    leader.accept(HELPER, operators.helper.answer(listed(leader)))
+    for phone, report in reports.items():
+        other = msgspec.structs.replace(report, share=change(report.share))
+        with pytest.raises(MalformedMessageError, match="a share of"):
+            leader.accept(phone, other)
+        leader.accept(phone, report)
+    leader.advance()
+    np.testing.assert_array_equal(leader.result(), sum(ballots(14).values()))
+
+
 def flipped(report: PhoneReport, part: str) -> PhoneReport:
     data = bytearray(getattr(report, part))
     data[0] ^= 1

@@ -186,6 +186,39 @@ def test_the_same_report_twice_counts_once() -> None:
     np.testing.assert_array_equal(leader.result(), sum(inputs.values()))
 
 
+@pytest.mark.parametrize("change", [lambda share: share[:-1], lambda share: share + b"\0"])
+def test_a_share_of_another_size_is_refused_where_it_is_counted(
+    change: Callable[[bytes], bytes],
+) -> None:
+    operators, inputs = Operators(), inputs_of(range(12))
+    leader, reports = operators.collected(inputs)
+    leader.accept(HELPER, operators.helper.answer(listed(leader)))
+    for phone, report in reports.items():
+        other = msgspec.structs.replace(report, share=change(report.share))
+        with pytest.raises(MalformedMessageError):
+            leader.accept(phone, other)
+        leader.accept(phone, report)
+    leader.advance()
+    np.testing.assert_array_equal(leader.result(), sum(inputs.values()))
+
+
+def test_bits_behind_the_last_entry_of_a_share_are_refused_at_arrival() -> None:
+    operators, agreed = Operators(), terms(shape=(3,), bound=100)
+    assert agreed.length * agreed.modulus_bits % 8
+    inputs = {phone: np.full(3, phone, dtype=np.int64) for phone in range(12)}
+    leader = operators.offered(agreed)
+    reports = {phone: reported(leader, phone, vector) for phone, vector in inputs.items()}
+    for phone, report in reports.items():
+        marked = report.share[:-1] + bytes([report.share[-1] | 0x80])
+        with pytest.raises(MalformedMessageError, match="behind its last entry"):
+            leader.accept(phone, msgspec.structs.replace(report, share=marked))
+        leader.accept(phone, report)
+    leader.advance()
+    operators.now += 2000
+    total = closed(leader, operators.helper.answer(listed(leader)), reports.items())
+    np.testing.assert_array_equal(total, sum(inputs.values()))
+
+
 # ---------------------------------------------------------------------------- one half says nothing
 
 
