@@ -7,7 +7,9 @@ import math
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from support.reproduced import reproduced
 
 from earshot_simulations import (
@@ -125,3 +127,20 @@ def test_a_linear_probe_is_right_where_scenes_lie_apart() -> None:
     assert float(figures[NAMES] or 0) > 0.97
     assert figures[NAMES] == figures[CLEAR_NAMES]
     assert float(figures[ARI_TEST] or 0) > 0.9
+
+
+def test_sound_is_named_beside_a_linear_probe_of_whole_embeddings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(names, "FEW_CROWDS", ((80, 8.0),))
+    monkeypatch.setattr(names, "TROUBLES", {})
+    sound, time = tmp_path / "two tones", np.arange(2 * 16_000) / 16_000
+    for pitch in (300, 2_000):
+        (sound / str(pitch)).mkdir(parents=True)
+        for number in range(4):
+            tone = 0.1 * np.sin(2 * np.pi * (pitch + 5 * number) * time)
+            soundfile.write(sound / str(pitch) / f"{number}.wav", tone, 16_000)
+    setup = ReproductionSetup(SimulationSize(0, 10, 1), tmp_path / "phases.jsonl", sound)
+    rows = [row for row in names.names(setup).rows if row["data"] == "two tones"]
+    assert [row["mechanism"] for row in rows] == ["secure sums", "secure sums", "linear probe"]
+    assert rows[-1][NAMES] == 1.0

@@ -73,7 +73,7 @@ def linear_probe(settings: Settings) -> Figures:
 
 
 _PROBE = ComparedEncoder(
-    "linear probe", Measure("linear probe", linear_probe), Discovery.SECURE_SUM, "#555555", "x"
+    "linear probe", Measure("linear probe", linear_probe), Discovery.LOCAL, "#555555", "x"
 )
 
 
