@@ -110,7 +110,7 @@ class Client(OneProcess):
             invitation: Code with which a new phone enrols at its first visit.
             condition: Condition under which the phone may visit; by default at any time.
             encoder: Encoder from sound to embeddings, the name of a shipped encoder such as
-                "contrast-2", or the path of an encoder file; the default encoder if omitted. If the
+                "contrast-3", or the path of an encoder file; the default encoder if omitted. If the
                 encoder has changed, the phone forgets its recordings.
             policy: Limits of what this phone agrees to.
             hierarchy: Poll choices and their equivalence classes; by default those of the newest

@@ -135,7 +135,7 @@ class Phone(Listener):
             path: Path of the file.
             key: 32 secret bytes, from the platform's key store.
             encoder: Encoder from sound to embeddings, the name of a shipped encoder such as
-                "contrast-2", or the path of an encoder file; the default encoder if omitted. If the
+                "contrast-3", or the path of an encoder file; the default encoder if omitted. If the
                 encoder has changed, the phone forgets its recordings.
             policy: Limits of what this phone agrees to.
             hierarchy: Poll choices and their equivalence classes; by default those of the newest

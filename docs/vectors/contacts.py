@@ -75,7 +75,7 @@ def _input(parameters: StatisticsParameters, held: tuple[Contact, ...]) -> Vecto
     store.mark_counted(
         [each.number for each, contact in zip(described, held, strict=True) if contact[3]]
     )
-    encoder = HeardPoints("contrast-2", 2)
+    encoder = HeardPoints("contrast-3", 2)
     memory = Memory(store, encoder, hierarchy_of(parameters.labels, choices), _no_noise)
     part = parameters.plan().parts[0]
     opening = AdvertiseKeys(

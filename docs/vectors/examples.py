@@ -74,7 +74,7 @@ LEARNING = PhaseParameters(
     recordings=200,
     dimensions=2,
     geometry=Geometry.EUCLIDEAN,
-    encoder="contrast-2",
+    encoder="contrast-3",
     labels=LABELS,
     local_centroids=6,
     top_local_centroids=2,
@@ -102,7 +102,7 @@ STATISTICS = StatisticsParameters(
     since=date(2026, 1, 1),
     until=date(2026, 1, 8),
     places=AgreedPlaces(
-        encoder="contrast-2",
+        encoder="contrast-3",
         geometry=Geometry.SPHERICAL,
         centroids=Matrix.of(np.array([[1.0, 0.0], [0.6, 0.8]])),
         labels=(1, -1),
@@ -114,7 +114,7 @@ CONFUSION = msgspec.structs.replace(STATISTICS, contacts=5, confusion=True)
 DISCOVERY = DiscoveryParameters(
     phones=500,
     labels=LABELS,
-    encoder="contrast-2",
+    encoder="contrast-3",
     start=CentroidSet.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])),
     most_cells=6,
     sums=2,
@@ -137,7 +137,7 @@ SPLIT = msgspec.structs.replace(
 LABELLING = LabellingParameters(
     phones=500,
     labels=LABELS,
-    encoder="contrast-2",
+    encoder="contrast-3",
     samples=Matrix.of(np.array([[0.8, 0.6], [0.0, 1.0], [-0.6, -0.8]])),
     votes_noise=40.0,
     check_noise=30.5,
@@ -174,7 +174,7 @@ _PUBLISHED = Result(
     label_votes=((-3, 12, 250), (0, -1, -70_000)),
     centroid_p_values=(0.0, 0.0005),
     name_p_values=(1e-9, 1.0),
-    encoder="contrast-2",
+    encoder="contrast-3",
     privacy=(
         Release("centroid vote", Unit.RECORDING, 0.5, 2.4e-12, "ballot sum"),
         Release("centroid vote", Unit.PHONE, 0.75, 2.8e-12, "ballot sum"),
@@ -325,7 +325,7 @@ TASKS: tuple[Task, ...] = (
         cell_prototypes=(0, -1, 1, 0),
         radius=0.375,
         refused=0.625,
-        encoder="contrast-2",
+        encoder="contrast-3",
         privacy=(
             Release("labels", Unit.RECORDING, 0.75, 1e-6, "sum of vectors"),
             Release("labels", Unit.PHONE, 0.5, 1e-6, "sum of vectors"),
@@ -345,7 +345,7 @@ TASKS: tuple[Task, ...] = (
         cell_lengths=(61.5, 0.0, 40.0, 0.0),
         cell_prototypes=(1, 1, 0, 1),
         refused=0.0,
-        encoder="contrast-2",
+        encoder="contrast-3",
         privacy=(
             Release("labels", Unit.RECORDING, 0.75, 1e-6, "sum of vectors"),
             Release("labels", Unit.PHONE, 0.5, 1e-6, "sum of vectors"),
@@ -369,7 +369,7 @@ TASKS: tuple[Task, ...] = (
         agreement=(388, 251, 96),
         threshold=250.0,
         name_p_values=(0.0, 0.0005, 1.0),
-        encoder="contrast-2",
+        encoder="contrast-3",
         privacy=(
             Release("votes", Unit.RECORDING, 0.75, 1e-6, "sum of votes"),
             Release("votes", Unit.PHONE, 0.5, 1e-6, "sum of votes"),

@@ -39,7 +39,7 @@ from earshot_protocol.wire import encode
 
 Vector = dict[str, Any]
 
-ENCODER = "contrast-2"
+ENCODER = "contrast-3"
 NOW = 1_800_000_000.0
 """Moment at which phones are asked: 2027-01-15, 08:00 in UTC."""
 LEADER, HELPER, STRANGER = (

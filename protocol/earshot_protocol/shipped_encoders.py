@@ -14,13 +14,13 @@ from types import MappingProxyType
 from earshot_protocol import distribution
 from earshot_protocol.encoder_file import DamagedEncoderError
 
-DEFAULT_ENCODER = "contrast-2"
+DEFAULT_ENCODER = "contrast-3"
 """Default encoder of phones and phases."""
 
 SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
     {
         "contrast-1": "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816",
-        "contrast-2": "9a5970c625f538237a438f74daa4122eaf76dc824222818681b5a330b19c823b",
+        "contrast-3": "02c5902c56a7b4f24c8c342b8c1086a84c4c8dfd8760bc56584590f72fac4be0",
     }
 )
 """SHA-256 of each encoder's file by name, hexadecimal: all phones share the same files."""

@@ -19,7 +19,7 @@ from earshot_protocol.errors import InvalidInputError, LocalError
 USUAL_DIMENSIONS, USUAL_COUNTS = (8, 16, 32, 64), (10, 20, 40)
 """Dimensions and counts of start centroids, every pair of which is in the card of an encoder that
 `earshot train` makes."""
-WITH_ALL = "contrast-2"
+WITH_ALL = "contrast-3"
 """Shipped encoder whose card has every such pair."""
 
 MOST = 1024

@@ -25,7 +25,7 @@ FOUND: dict[str, Any] = {
     "labels": (1, 0, -1, 1),
     "label_names": ("bus", "park"),
     "name_p_values": (0.0, 0.0, 0.0, 0.9),
-    "encoder": "contrast-2",
+    "encoder": "contrast-3",
     "privacy": (),
 }
 COUNTED: dict[str, Any] = {

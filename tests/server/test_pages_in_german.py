@@ -36,7 +36,7 @@ NAMES = {"Earshot", "English", "Deutsch"}
 PARTS = {"hint", "mistake", "wall"}
 """Parts of identifiers and classes, which templates hold as blocks."""
 UNITS = {"UTC", "ms", "min", "kB", "MB", "GB", "TB"}
-DATA = {*made.LABELS, "olga", "operator", "north", "nroth", "https://helper.example", "contrast-2"}
+DATA = {*made.LABELS, "olga", "operator", "north", "nroth", "https://helper.example", "contrast-3"}
 DATA |= {"spherical", "noisy-max", "bar", "office", "CSV", "JSON", "ZIP"}
 """Words of the phases and forms in these tests, and what protocols call their methods."""
 

@@ -28,7 +28,7 @@ from earshot_server.dashboard.prospects import lines
 from earshot_server.phases.forecast import forecast
 from earshot_server.phases.places import newest
 
-ENCODER = "contrast-2"
+ENCODER = "contrast-3"
 HIERARCHY = LabelHierarchy({"transport": ("bus", "train"), "park": ()})
 
 
@@ -151,7 +151,7 @@ def test_contacts_beyond_the_radius_of_all_prototypes_count_for_no_label() -> No
         made.published_statistics(30, made.NOW), parameters=asked.parameters
     )
     shown = words(f"/phases/{record.phase.hex()}", record)
-    assert "in embeddings of contrast-2, each within 0.3 (1 − cosine)" in shown
+    assert "in embeddings of contrast-3, each within 0.3 (1 − cosine)" in shown
     # What was labelled since counts within it, too.
     joined = of_newest(prototypes(("train", "park"), radius=0.3), labelled("bus"))
     assert joined is not None

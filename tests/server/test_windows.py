@@ -45,11 +45,11 @@ def test_places_are_said_in_words() -> None:
     assert alone in words(path, record)
     centroids = Matrix.of(np.eye(3, 5))
     agreed = AgreedPlaces(
-        encoder="contrast-2", geometry=Geometry.SPHERICAL, centroids=centroids, labels=(0, -1, 1)
+        encoder="contrast-3", geometry=Geometry.SPHERICAL, centroids=centroids, labels=(0, -1, 1)
     )
     parameters = msgspec.structs.replace(record.parameters, places=agreed)
     shown = words(path, msgspec.structs.replace(record, parameters=parameters))
-    assert "3, of which 2 have a name, in embeddings of contrast-2" in shown
+    assert "3, of which 2 have a name, in embeddings of contrast-3" in shown
 
 
 def test_nothing_stands_clear_unless_a_label_or_what_is_unknown_does() -> None:

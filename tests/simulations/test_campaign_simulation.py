@@ -300,7 +300,7 @@ def test_phones_that_refuse_are_counted_with_their_reason() -> None:
         ({"labelled": 1.5}, "labelled"),
         ({"phones": 2}, "phones"),
         ({"drift": -1.0}, "drift"),
-        ({"encoder": "contrast-2"}, "blobs are points already"),
+        ({"encoder": "contrast-3"}, "blobs are points already"),
     ],
 )
 def test_wrong_settings_are_refused_by_name(changes: dict[str, Any], message: str) -> None:

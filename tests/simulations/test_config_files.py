@@ -181,12 +181,12 @@ def test_paths_in_a_file_are_relative_to_it(
 ) -> None:
     """Whatever the working directory is; names of what is no file stay names."""
     monkeypatch.chdir(project.parent)
-    heard = TINY.replace("jobs = 1", 'encoder = "contrast-2"\ndata = "sound"')
+    heard = TINY.replace("jobs = 1", 'encoder = "contrast-3"\ndata = "sound"')
     earshot("simulate", "--config", written(project, heard.replace("scenes = 3\n", "")))
     sweep = project / "sweep.toml"
     sweep.write_text(TINY.replace("jobs = 1", "") + '[grid]\ndata = ["sound", "soundscapes"]')
     plan = read_sweep(Path("project/sweep.toml"))
-    assert [Path(asked[0].data), asked[0].encoder] == [project / "sound", "contrast-2"]
+    assert [Path(asked[0].data), asked[0].encoder] == [project / "sound", "contrast-3"]
     assert [arm.phases[0].data for arm in plan.arms] == ["project/sound", "soundscapes"]
     monkeypatch.chdir(project)
     plan = read_sweep(Path("sweep.toml"))

@@ -288,7 +288,7 @@ def test_a_hearing_is_that_of_its_sound_its_encoder_and_its_libraries(
         embedded.clear()
         later_run(replace(pooled, **other))  # type: ignore[arg-type]
         assert embedded
-    named = replace(pooled, encoder="contrast-2")  # the default, by its name
+    named = replace(pooled, encoder="contrast-3")  # the default, by its name
     embedded.clear()
     later_run(named)
     assert embedded == []

@@ -133,7 +133,7 @@ def test_a_folder_is_heard_and_lower_rates_are_refused(tmp_path: Path) -> None:
     ("settings", "says"),
     [
         (replace(SMALL, phones=12), "encoder bands: blobs are points already"),
-        (replace(SOUND, encoder="contrast-2"), "encoder=contrast-2: not beside the encoder bands"),
+        (replace(SOUND, encoder="contrast-3"), "encoder=contrast-3: not beside the encoder bands"),
     ],
 )
 def test_settings_that_it_does_not_fit_are_refused(settings: Settings, says: str) -> None:
@@ -150,7 +150,7 @@ def test_beside_a_population_it_is_refused() -> None:
     ("changes", "says"),
     [
         ({"name": ""}, "name='': must be a short text"),
-        ({"name": "contrast-2"}, "name='contrast-2': is that of a shipped encoder"),
+        ({"name": "contrast-3"}, "name='contrast-3': is that of a shipped encoder"),
         ({"dimensions": 0}, "dimensions=0: must be a whole number"),
         ({"dimensions": "12"}, "dimensions='12'"),
         ({"rate": 100}, "rate=100: must be a whole number, from 1000 to 192000"),

@@ -224,7 +224,7 @@ def test_start_centroids_are_its_own_or_public_directions() -> None:
         ({"scenes": 3}, "scenes: not beside a population"),
         ({"labelled": 0.5}, "labelled: not beside a population"),
         ({"data": "soundscapes"}, "data: not beside a population"),
-        ({"encoder": "contrast-2"}, "encoder: not beside a population"),
+        ({"encoder": "contrast-3"}, "encoder: not beside a population"),
         ({"heterogeneity": Heterogeneity(concentration=1)}, "heterogeneity: not beside"),
         ({"policy": None}, "no phone would take part by default"),
     ],

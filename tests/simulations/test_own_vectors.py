@@ -351,7 +351,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (("--labelled", "0.5"), "labelled: not beside data="),
         (("--heterogeneity.concentration", "2"), "heterogeneity: not beside data="),
         (("--pool", "5"), "pool: not beside data="),
-        (("--encoder", "contrast-2"), "encoder: not beside data="),
+        (("--encoder", "contrast-3"), "encoder: not beside data="),
         (("--scenes", "10"), "scenes: not beside data="),
         (("--heterogeneity.mislabelled", "0"), "heterogeneity: not beside data="),
         (("--phones", "31"), "phones=31: not beside data="),

@@ -166,7 +166,7 @@ def test_tables_are_partial_and_their_names_are_known() -> None:
             Settings(**{table: {names: "1"}}).check()
 
 
-@pytest.mark.parametrize(("setting", "shipped"), [("data", "blobs"), ("encoder", "contrast-2")])
+@pytest.mark.parametrize(("setting", "shipped"), [("data", "blobs"), ("encoder", "contrast-3")])
 def test_a_path_is_a_file_even_with_the_name_of_what_is_none(setting: str, shipped: str) -> None:
     class OnlyAPath(SimpleNamespace):
         def __fspath__(self) -> str:

@@ -252,7 +252,7 @@ def commands(
         "simulate labelling": run("simulate", "labelling", *few),
         "probe": run("probe", "--raw"),
         "train": run("train", "--out", out / "encoder"),
-        "starts": run("starts", "--encoder", "contrast-2", "--out", out / "starts.tflite"),
+        "starts": run("starts", "--encoder", "contrast-3", "--out", out / "starts.tflite"),
     }
 
 

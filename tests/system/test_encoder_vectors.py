@@ -26,7 +26,7 @@ def test_there_is_an_embedding_of_each_shipped_encoder() -> None:
     assert list(ENCODERS) == list(SHIPPED_ENCODERS)
     assert {name: case["rate"] for name, case in ENCODERS.items()} == {
         "contrast-1": 8000,
-        "contrast-2": 16_000,
+        "contrast-3": 16_000,
     }
 
 

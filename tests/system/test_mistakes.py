@@ -78,7 +78,7 @@ MISTAKES: dict[str, list[Row]] = {
         Row(f"{SOUND} broken", ["park/0.wav is unreadable", "files of a second or more that play"]),
         Row(f"{SOUND} tiny", ["park/0.wav is too short", "files of a second or more"]),
         Row("simulate --data sound --scenes 5", ["in a folder each class is a scene", "leave it"]),
-        Row("simulate --data sound --encoder contrast-3", ["contrast-1, contrast-2"]),
+        Row("simulate --data sound --encoder contrast-2", ["contrast-1, contrast-3"]),
     ],
     "researcher": [
         Row("sweep nowhere.toml --out s", ["no such file; name a sweep file"]),

@@ -96,7 +96,7 @@ def test_a_wheel_holds_the_tracked_files_of_its_packages(built: Path, distributi
         held = set(archive.namelist())
     about = {f"{stem(distribution)}.dist-info/{name}" for name in ABOUT}
     assert held == of_packages(distribution) | about
-    assert "earshot_protocol/data/contrast-2.tflite" in held
+    assert "earshot_protocol/data/contrast-3.tflite" in held
 
 
 def test_a_source_archive_holds_what_its_wheel_is_built_from(built: Path) -> None:

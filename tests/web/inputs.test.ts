@@ -280,7 +280,7 @@ test("all contacts in the window count, each in one entry, once", () => {
 
 test("a contact without a choice has the name of the nearest place, labelled ones their own", () => {
   const places = {
-    encoder: "contrast-2",
+    encoder: "contrast-3",
     geometry: "spherical",
     labels: [0, -1],
     centroids: { rows: 2, columns: 2, data: "AACAPwAAAAAAAAAAAACAPw==" },

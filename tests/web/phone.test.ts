@@ -95,7 +95,7 @@ function discovered(changes: object = {}): Bytes {
     cell_prototypes: [-1],
     radius: 0.2,
     refused: 0.5,
-    encoder: "contrast-2",
+    encoder: "contrast-3",
     privacy: [],
     ...changes,
   } as Ending);
@@ -162,7 +162,7 @@ test("a phone hears, labels, forgets, and lets recordings expire", async () => {
 });
 
 test("a phone hears by the encoder that all phones share", async () => {
-  const file = await bytesOf("protocol/earshot_protocol/data/contrast-2.tflite");
+  const file = await bytesOf("protocol/earshot_protocol/data/contrast-3.tflite");
   const { phone, store } = await opened([], { encoder: await shippedEncoder(file) });
   const samples = Float32Array.from({ length: 48_000 }, (_, at) => Math.sin(at * at) / 3);
   assert.equal(await phone.hear({ channels: [samples, samples], rate: 48_000 }), 1);
@@ -228,7 +228,7 @@ test("samples that were labelled name sound before the result's places", async (
       agreement: [],
       threshold: 1,
       name_p_values: [0.01, 0.01, 0.5],
-      encoder: "contrast-2",
+      encoder: "contrast-3",
       privacy: [],
       ...changes,
     } as Ending);
@@ -291,7 +291,7 @@ test("a phone of another encoder starts anew, and keeps its ledger", async () =>
   const { leader, helper } = await tasksOf("offer: there is none");
   const other = openPhone({
     ...{ server: "https://earshot.example.org", leader, helper, store, fetch: server.fetch },
-    encoder: points("contrast-3"),
+    encoder: points("contrast-1"),
   });
   await assert.rejects(other.scene(sound(1, 0)), WrongStateError);
   await other.visit();

@@ -14,7 +14,7 @@ import { MemoryStore } from "../../client/web/store/memory.ts";
 import { of } from "./vectors.ts";
 
 /** An encoder whose embedding is the beginning of the sound, and its projection that of those. */
-export function points(name = "contrast-2", dimensions = 128): Encoder {
+export function points(name = "contrast-3", dimensions = 128): Encoder {
   return {
     name,
     dimensions,

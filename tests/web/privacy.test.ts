@@ -343,7 +343,7 @@ test("other parameters and another encoder are refused", async () => {
   assert.equal(refusalOfChange(discovery, { ...discovery }), null);
   assert.equal(refusalOfChange(discovery, { ...discovery, phones: 501 })?.rule, "changed");
   assert.equal(refusalOfChange(discovery, statistics)?.rule, "changed");
-  assert.deepEqual(rules(refusalsOfEncoder(discovery, "contrast-2", 128)), []);
+  assert.deepEqual(rules(refusalsOfEncoder(discovery, "contrast-3", 128)), []);
   assert.deepEqual(rules(refusalsOfEncoder(discovery, "contrast-1", 1)), ["encoder", "dimensions"]);
   assert.deepEqual(
     rules(refusalsOfEncoder({ ...statistics, places: null } as Parameters, "", 0)),

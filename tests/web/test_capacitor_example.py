@@ -77,8 +77,8 @@ def test_the_folder_has_the_app_the_package_and_the_encoder_and_nothing_else(
 ) -> None:
     own = {path for path in www if not path.startswith("/earshot-phone/")}
     names = ("index.html", "app.css", "main.js", "device_key.js", "operators.js")
-    assert own == {"/", "/contrast-2.tflite", *(f"/{name}" for name in names)}
-    assert www["/contrast-2.tflite"] == packaged(DEFAULT_ENCODER)
+    assert own == {"/", "/contrast-3.tflite", *(f"/{name}" for name in names)}
+    assert www["/contrast-3.tflite"] == packaged(DEFAULT_ENCODER)
     rooms = {path.split("/")[2] for path in www if path.startswith("/earshot-phone/")}
     rooms -= {"index.js", "hearing.js"}
     assert rooms == {"page", "phone", "protocol", "store", "transport", "voting"}

@@ -82,7 +82,7 @@ def cosines(ours: Floats, theirs: Floats) -> NDArray[np.float64]:
 
 def test_seconds_are_those_of_python() -> None:
     """Bit by bit, but for roundings that fall the other way and for numbers next to nothing."""
-    both = heard("contrast-2")
+    both = heard("contrast-3")
     assert set(both.rates) == set(RATES)
     equal = both.theirs["second"] == both.ours
     assert equal.mean() > 0.995  # the click is nearly nothing all around
@@ -118,7 +118,7 @@ def test_embeddings_and_projections_are_those_of_python(name: str) -> None:
 
 
 def test_cells_are_those_of_python() -> None:
-    encoder, both = open_encoder("contrast-2"), heard("contrast-2")
+    encoder, both = open_encoder("contrast-3"), heard("contrast-3")
     assert isinstance(encoder, StartingEncoder)
     embeddings = encoder.embed(both.ours)
     equal = []

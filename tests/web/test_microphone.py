@@ -120,7 +120,7 @@ def test_a_browser_embeds_it_as_python_does(page: Page) -> None:
           const { oneSecond } = await import("/client/web/phone/features.ts");
           const { shippedEncoder } = await import("/client/web/phone/encoder.ts");
           const { bytesOf } = await import("/tests/web/files.ts");
-          const file = "protocol/earshot_protocol/data/contrast-2.tflite";
+          const file = "protocol/earshot_protocol/data/contrast-3.tflite";
           const encoder = await shippedEncoder(await bytesOf(file));
           const second = oneSecond(await listen("/client/web/page/worklet.ts"), encoder.rate);
           return { second: Array.from(second), embedding: Array.from(encoder.embed(second)) };

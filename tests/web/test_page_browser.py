@@ -400,7 +400,7 @@ class Crowd:
 
 
 def _parameters(asked: PhaseOptions) -> DiscoveryParameters:
-    encoder = read(packaged("contrast-2"))
+    encoder = read(packaged("contrast-3"))
     return asked.discovery_parameters(encoder.card.name, of_encoder(encoder))
 
 

@@ -465,8 +465,8 @@ def test_a_sound_that_comes_after_everything_is_forgotten_is_not_kept(
     ("file", "status", "said"),
     [
         ("worker.js", None, "A part of this page did not load, or does not work."),
-        ("contrast-2.tflite", None, "A part of this page did not load, or does not work."),
-        ("contrast-2.tflite", 503, "The file that turns sound into numbers did not arrive intact."),
+        ("contrast-3.tflite", None, "A part of this page did not load, or does not work."),
+        ("contrast-3.tflite", 503, "The file that turns sound into numbers did not arrive intact."),
     ],
 )
 def test_what_did_not_load_is_asked_for_again(

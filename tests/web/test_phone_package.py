@@ -21,7 +21,7 @@ import { listen, shippedEncoder } from "earshot-phone/hearing";
 import { MemoryStore } from "earshot-phone/testing";
 
 const keys = { leader: "1a".repeat(32), helper: "2b".repeat(32) };
-const encoder = await shippedEncoder(await fetch("contrast-2.tflite"));
+const encoder = await shippedEncoder(await fetch("contrast-3.tflite"));
 const own = { ...keys, encoder, store: new MemoryStore(), key: new Uint8Array(32) };
 export const phone: Client = openPhone({ server: "https://a.example", ...own });
 export const number: number = await phone.hear(await listen("worklet.js"));
@@ -103,14 +103,14 @@ def test_the_guide_s_test_of_an_app_passes_as_it_stands(app: Path) -> None:
 def test_all_that_it_exports_is_there_and_nothing_of_the_page(app: Path) -> None:
     folder = app / "node_modules" / "earshot-phone"
     exports = json.loads((folder / "package.json").read_text())["exports"]
-    assert exports.keys() == {*(".", "./hearing", "./testing", "./worklet", "./contrast-2.tflite")}
+    assert exports.keys() == {*(".", "./hearing", "./testing", "./worklet", "./contrast-3.tflite")}
     paths = [each for value in exports.values() for each in re.findall(r"\./[^']+", str(value))]
     assert len(paths) == 9
     for path in paths:
         assert (folder / path).is_file(), path
     dist = folder / "dist"
-    assert (dist / "contrast-2.tflite").read_bytes() == packaged("contrast-2")
-    assert (dist / "contrast-2-credits.txt").stat().st_size > 10_000, "its sounds' licences ask it"
+    assert (dist / "contrast-3.tflite").read_bytes() == packaged("contrast-3")
+    assert (dist / "contrast-3-credits.txt").stat().st_size > 10_000, "its sounds' licences ask it"
     assert (dist / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     assert {path.name for path in (dist / "page").iterdir()} == {"worklet.js", "worklet.d.ts"}
     assert {path.name for path in folder.iterdir()} == {"README.md", "dist", "package.json"}

@@ -18,7 +18,7 @@ const PROMPT = 500;
 const SMALLEST_GROUP = 3;
 /** Kinds of lasting trouble, the most fundamental first; only the first is shown. */
 const TROUBLES = ["browser", "screen", "visits"] as const;
-const ENCODER = new URL("../contrast-2.tflite", import.meta.url).href;
+const ENCODER = new URL("../contrast-3.tflite", import.meta.url).href;
 
 function one<E extends HTMLElement>(selector: string): E {
   return document.querySelector<E>(selector)!;

@@ -538,8 +538,8 @@ class EitherRoute(CrowdSettings):
     Attributes:
         pool: Distinct seconds of each scene that phones draw from, cached for later runs; by
             default every recording of soundscapes is a new second.
-        encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-2), or an encoder
-            file; by default contrast-2. ./NAME is a file.
+        encoder: Encoder of sound: a shipped one by its name (contrast-1, contrast-3), or an encoder
+            file; by default contrast-3. ./NAME is a file.
         adversary: Fraction of phones that make each attack; equal fractions mean the same phones.
         epsilon: Budget ε of the whole phase, per phone; by default 2. On the local route per
             recording, instead of a budget for each step. With inf there is no noise, and nothing

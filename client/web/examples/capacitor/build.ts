@@ -17,7 +17,7 @@ const HERE = import.meta.dirname;
 /** Where the package is. An app elsewhere has it in `node_modules/earshot-phone`. */
 const PACKAGE = join(HERE, "..", "..");
 /** The encoder that all phones share, as Earshot ships it. */
-const ENCODER = join(PACKAGE, "../../protocol/earshot_protocol/data/contrast-2.tflite");
+const ENCODER = join(PACKAGE, "../../protocol/earshot_protocol/data/contrast-3.tflite");
 const OUT = process.argv[2] ?? join(HERE, "www");
 
 /** Addresses of the imports that browsers cannot resolve. */
@@ -53,4 +53,4 @@ for (const name of ["main", "device_key", "operators"]) {
 const page = await readFile(join(HERE, "index.html"), "utf8");
 await write("index.html", page.replace("{server}", SERVER));
 await copyFile(join(HERE, "app.css"), join(OUT, "app.css"));
-await copyFile(ENCODER, join(OUT, "contrast-2.tflite"));
+await copyFile(ENCODER, join(OUT, "contrast-3.tflite"));

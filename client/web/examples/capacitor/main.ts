@@ -28,7 +28,7 @@ let next = 0;
 
 /** Open the phone; nothing is sent. */
 async function open(): Promise<void> {
-  const encoder = await shippedEncoder(await fetch("contrast-2.tflite"));
+  const encoder = await shippedEncoder(await fetch("contrast-3.tflite"));
   const operators = { server: SERVER, leader: LEADER, helper: HELPER };
   phone = openPhone({ ...operators, encoder, key: await deviceKey() });
   const { length } = await phone.recordings();

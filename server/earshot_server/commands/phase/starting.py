@@ -91,7 +91,7 @@ class Options(StatisticsOptions, VoteOptions, CentroidOptions, PhaseOptions):
         budget: Values of ε. With --discovery local, per recording: clustering=…,selection=…,
             centroid-vote=…,label-vote=…; with --statistics, per phone: histogram=…, by default 1.
         encoder: Encoder whose embeddings phones hold: a shipped one by its name (contrast-1,
-            contrast-2), or an encoder file.
+            contrast-3), or an encoder file.
         dimensions: Dimensions of the projection in which sound is clustered; by default 64, on the
             local route 24.
         embeddings: Samples that phones label.
