@@ -91,12 +91,14 @@ def within_class_normalization(
     recordings: NDArray[np.integer],
     heard_again: Sequence[NDArray[np.floating]],
     share: float,
+    weight: float,
 ) -> NDArray[np.float64]:
     """Normalize by within-class covariance (Hatch, Kajarekar and Stolcke 2006), a class per place.
 
-    The covariance is that of seconds of one recording around their mean, plus that of one second
-    heard in two ways; neither needs a label. With few recordings it is shrunk towards a multiple of
-    the identity (Ledoit and Wolf 2004).
+    The covariance is that of seconds of one recording around their mean, plus `weight` times that
+    of one second heard in several ways, each at a mean variance of 1: pockets change an embedding
+    more than seconds do, and would hide how these differ. Neither needs a label. With few
+    recordings the covariance is shrunk towards the identity (Ledoit and Wolf 2004).
 
     Args:
         embeddings: Embeddings of public sound, unit rows (seconds, features).
@@ -105,6 +107,7 @@ def within_class_normalization(
             (seconds, features) each.
         share: Share of the covariance that is kept as measured, 0 to less than 1; the rest is its
             mean variance in every direction.
+        weight: Weight of `heard_again` beside the recordings, at least 0.
 
     Returns:
         The symmetric inverse square root (features, features), in units in which the mean variance
@@ -112,10 +115,11 @@ def within_class_normalization(
 
     Raises:
         InvalidInputError: Nothing differs, or the shapes do not match.
-        InvalidParametersError: The `share` is out of range.
+        InvalidParametersError: The `share` or the `weight` is out of range.
     """
     if not 0 <= share < 1:
         raise InvalidParametersError(f"share={share}: must be at least 0 and less than 1")
+    between("weight", weight, 0)
     shapes = {embeddings.shape, *(each.shape for each in heard_again)}
     if len(shapes) != 1 or recordings.shape != embeddings.shape[:1]:
         raise InvalidInputError(
@@ -123,17 +127,21 @@ def within_class_normalization(
             f"and {recordings.shape}"
         )
     rows = embeddings.astype(np.float64)
-    covariance = _around_recordings(rows, recordings)
+    changed = np.zeros((rows.shape[1],) * 2)
     for each in heard_again:
-        # The distance of either from their mean is half their difference.
-        change = rows - each
-        covariance += change.T @ change / (2 * len(rows))
-    mean = np.trace(covariance) / len(covariance)
-    if not (np.isfinite(mean) and mean > 0):
+        changed += (rows - each).T @ (rows - each)
+    covariance = _scaled(_around_recordings(rows, recordings)) + weight * _scaled(changed)
+    if not np.trace(covariance) > 0:
         raise InvalidInputError("no recording has two seconds that differ, and no view differs")
-    shrunk = share * covariance / mean + (1 - share) * np.eye(len(covariance))
+    shrunk = share * _scaled(covariance) + (1 - share) * np.eye(len(covariance))
     variances, directions = np.linalg.eigh(shrunk)
     return np.asarray(directions * variances**-0.5 @ directions.T)
+
+
+def _scaled(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale a covariance to a mean variance of 1; one of zeros stays."""
+    mean = np.trace(covariance) / len(covariance)
+    return covariance / mean if mean > 0 else covariance
 
 
 def _around_recordings(

@@ -55,6 +55,9 @@ _LARGEST_WEIGHT = 10.0
 _PLACES = 0.2
 """Weight of the contrast between places beside what a teacher says, in the loss."""
 
+_HEARD_AGAIN = 0.1
+"""Weight of what changes as phones hear a second again, beside what changes in a recording."""
+
 _LARGEST_SHARE = 0.99
 """Largest share of a measured covariance; from few recordings it may be singular."""
 
@@ -151,10 +154,10 @@ TAUGHT = Recipe(
     lessons=60_000,
     rate=WIDE.rate,
     mask=0.5,
-    schedule=Schedule(steps=4000),
+    schedule=Schedule(steps=4000, learning_rate=1e-2),
     texture=0.0,
     places=1.4,
-    within_class=0.5,
+    within_class=0.9,
     whitening=0.25,
 )
 """Recipe of the encoder contrast-3, with a teacher; tuned for phones in pockets."""
@@ -278,7 +281,7 @@ def train_encoder(
     if recipe.within_class:
         again = [embed(each) for each in _heard_again(public.seconds, recipe)]
         normalization = within_class_normalization(
-            embeddings, public.recordings, again, recipe.within_class
+            embeddings, public.recordings, again, recipe.within_class, _HEARD_AGAIN
         )
     components, whitening, retrievals = _projection(
         embeddings, unheard, held_out, recipe, normalization

@@ -65,31 +65,39 @@ def test_bad_settings_are_refused() -> None:
         public_components(rows, 0.6)
     for share in (-0.1, 1.0, float("nan")):
         with pytest.raises(InvalidParametersError, match="share"):
-            within_class_normalization(rows, np.arange(200) // 2, [], share)
+            within_class_normalization(rows, np.arange(200) // 2, [], share, 1.0)
+    for weight in (-0.1, float("nan")):
+        with pytest.raises(InvalidParametersError, match="weight"):
+            within_class_normalization(rows, np.arange(200) // 2, [], 0.5, weight)
 
 
 # ----------------------------------------------------------------------------- within recordings
 
 
 def textbook(
-    rows: np.ndarray, recordings: np.ndarray, views: list[np.ndarray], share: float
+    rows: np.ndarray,
+    recordings: np.ndarray,
+    views: list[np.ndarray],
+    share: float,
+    weight: float,
 ) -> np.ndarray:
     """The covariance that is evened out, one recording and one pair after the other."""
     features = rows.shape[1]
-    scatter, freedom = np.zeros((features, features)), 0
+    scatter, again = np.zeros((2, features, features))
     for recording in set(recordings.tolist()):
         own = rows[recordings == recording].astype(np.float64)
         for row in own:
             scatter += np.outer(row - own.mean(axis=0), row - own.mean(axis=0))
-        freedom += len(own) - 1
-    total = scatter / max(freedom, 1)
     for view in views:
         for first, second in zip(rows.astype(np.float64), view, strict=True):
             middle = (first + second) / 2
-            total += sum(np.outer(each - middle, each - middle) for each in (first, second)) / len(
-                rows
-            )
-    total /= np.trace(total) / features
+            again += sum(np.outer(each - middle, each - middle) for each in (first, second))
+    total = sum(
+        part * each / np.trace(each)
+        for part, each in ((1, scatter), (weight, again))
+        if np.trace(each)
+    )
+    total *= features / np.trace(total)
     return share * total + (1 - share) * np.eye(features)
 
 
@@ -99,28 +107,29 @@ def textbook(
     share=st.floats(0, 0.95),
     seconds=st.integers(3, 60),
     views=st.integers(0, 2),
+    weight=st.floats(0.01, 2),
 )
 def test_it_evens_out_what_a_textbook_calls_within_class(
-    seed: int, share: float, seconds: int, views: int
+    seed: int, share: float, seconds: int, views: int, weight: float
 ) -> None:
     generator = np.random.default_rng(seed)
     rows = unit(generator.normal(size=(seconds, 12)))
     recordings = generator.integers(0, max(1, seconds // 3), seconds)
     heard_again = [unit(rows + generator.normal(0, 0.2, rows.shape)) for _ in range(views)]
-    found = within_class_normalization(rows, recordings, heard_again, share)
+    found = within_class_normalization(rows, recordings, heard_again, share, weight)
     np.testing.assert_allclose(found, found.T, atol=1e-9)
-    evened = found @ textbook(rows, recordings, heard_again, share) @ found
+    evened = found @ textbook(rows, recordings, heard_again, share, weight) @ found
     np.testing.assert_allclose(evened, np.eye(12), atol=1e-6)
     order = generator.permutation(seconds)
     shuffled = within_class_normalization(
-        rows[order], recordings[order], [view[order] for view in heard_again], share
+        rows[order], recordings[order], [view[order] for view in heard_again], share, weight
     )
     np.testing.assert_allclose(shuffled, found, atol=1e-9)
 
 
 def test_none_of_it_changes_nothing() -> None:
     rows = public()
-    nothing = within_class_normalization(rows, np.arange(400) // 4, [public(seed=1)], 0.0)
+    nothing = within_class_normalization(rows, np.arange(400) // 4, [public(seed=1)], 0.0, 1.0)
     np.testing.assert_allclose(nothing, np.eye(FEATURES), atol=1e-12)
 
 
@@ -135,7 +144,7 @@ def test_a_place_is_found_again_in_spite_of_what_changes_within_it() -> None:
 
     known, unheard = np.repeat(np.arange(200), 3), np.repeat(np.arange(200, 300), 2)
     embeddings, fresh = heard(known), heard(unheard)
-    evening = within_class_normalization(embeddings, known, [], 0.9)
+    evening = within_class_normalization(embeddings, known, [], 0.9, 1.0)
     plain = public_components(embeddings, 0.0)
     evened = public_components(embeddings, 0.0, evening)
     assert retrieval(plain.turned(fresh), unheard) < 0.5
@@ -147,13 +156,13 @@ def test_views_alone_or_recordings_alone_are_enough_and_neither_is_not() -> None
     rows, alone = public(), np.arange(400)
     again = [unit(rows + 0.1 * public(seed=2))]
     for found in (
-        within_class_normalization(rows, alone, again, 0.5),
-        within_class_normalization(rows, alone // 2, [], 0.5),
+        within_class_normalization(rows, alone, again, 0.5, 0.1),
+        within_class_normalization(rows, alone // 2, [], 0.5, 0.1),
     ):
         assert np.isfinite(found).all()
         assert np.abs(found - np.eye(FEATURES)).max() > 0.01
     with pytest.raises(InvalidInputError, match="no recording has two seconds that differ"):
-        within_class_normalization(rows, alone, [rows], 0.5)
+        within_class_normalization(rows, alone, [rows], 0.5, 0.1)
     for recordings, views in ((alone[1:], []), (alone, [rows[1:]]), (alone, [rows[:, 1:]])):
         with pytest.raises(InvalidInputError, match="one shape"):
-            within_class_normalization(rows, recordings, views, 0.5)
+            within_class_normalization(rows, recordings, views, 0.5, 0.1)

@@ -72,12 +72,15 @@ def test_what_changes_within_a_recording_is_evened_out_by_share(
     asked: list[tuple[int, int, float]] = []
     real = recipes.within_class_normalization
 
-    def listening(embeddings: np.ndarray, recordings: np.ndarray, again: list, share: float):
+    def listening(
+        embeddings: np.ndarray, recordings: np.ndarray, again: list, share: float, weight: float
+    ):
         asked.append((len(np.unique(recordings)), len(again), share))
+        assert weight == 0.1
         # One way as phones hear it, one in pockets: neither is the sound itself, nor the other.
         assert all((each * embeddings).sum(axis=1).mean() < 0.999 for each in again)
         assert not np.array_equal(*again)
-        return real(embeddings, recordings, again, share)
+        return real(embeddings, recordings, again, share, weight)
 
     monkeypatch.setattr(recipes, "within_class_normalization", listening)
     sound = np.random.default_rng(0).normal(0, 0.1, (9, 16_000))
