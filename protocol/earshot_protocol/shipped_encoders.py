@@ -20,7 +20,7 @@ DEFAULT_ENCODER = "contrast-3"
 SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
     {
         "contrast-1": "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816",
-        "contrast-3": "02c5902c56a7b4f24c8c342b8c1086a84c4c8dfd8760bc56584590f72fac4be0",
+        "contrast-3": "5944a5cefe7d472deac9380f625ae5478bd2f47224197074145cb8a989f757b1",
     }
 )
 """SHA-256 of each encoder's file by name, hexadecimal: all phones share the same files."""
