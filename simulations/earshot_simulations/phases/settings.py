@@ -614,8 +614,8 @@ ROUTES: Mapping[Discovery, Route] = {
         PolicyChoice.DEFAULT,
         GRID,
         LiftedBlobs,
-        "Real sound that its encoder had never heard got the right name 76 % of the time at ε = 2 "
-        "per phone, and 76 % by names clear of the noise " + UNHEARD,
+        "Real sound that its encoder had never heard got the right name 81 % of the time at ε = 2 "
+        "per phone, and 81 % by names clear of the noise " + UNHEARD,
     ),
     Discovery.LOCAL: Route(
         CentroidFindings,
