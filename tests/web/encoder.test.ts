@@ -82,7 +82,11 @@ test("what cannot be embedded or projected is the caller's mistake", async () =>
 test("a shipped encoder is the file of its digest and no other", async () => {
   const changed = file();
   changed[300_000]! ^= 1;
-  await assert.rejects(shippedEncoder(changed), /'contrast-3' does not have the digest 02c5/);
+  const digest = SHIPPED_ENCODERS.get("contrast-3");
+  await assert.rejects(
+    shippedEncoder(changed),
+    new RegExp(`'contrast-3' does not have the digest ${digest}`),
+  );
   await assert.rejects(shippedEncoder(file("contrast-1")), DamagedEncoderError);
   await assert.rejects(shippedEncoder(file(), "contrast-0"), /no shipped encoder 'contrast-0'/);
   // Whatever the digest of the whole, the model's own is checked.
