@@ -147,12 +147,12 @@ def _scaled(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
 def _around_recordings(
     rows: NDArray[np.float64], recordings: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """Return the covariance of rows around their recording's mean; zeros if none has two rows."""
+    """Return the scatter of rows around their recording's mean; zeros if none has two rows."""
     _, which, counts = np.unique(recordings, return_inverse=True, return_counts=True)
     sums = np.zeros((len(counts), rows.shape[1]))
     np.add.at(sums, which, rows)
     around = rows - (sums / counts[:, np.newaxis])[which]
-    return np.asarray(around.T @ around / max(1, len(rows) - len(counts)))
+    return np.asarray(around.T @ around)
 
 
 def _unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:
