@@ -1,7 +1,9 @@
 """Projection of a network's output on 128 components that discriminate recordings.
 
 Directions in which seconds of one recording vary, or a second and its copy heard in a pocket, are
-scaled down: they carry no information about the place.
+scaled down: they carry no information about the place. Then the components in which rare sounds
+vary come first, because public sound is not distributed as what phones hear: it has thousands of
+spoken digits and few cafés.
 """
 
 from __future__ import annotations
@@ -16,14 +18,20 @@ from earshot_protocol.checks import between
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
+NEIGHBOURS = 10
+"""Neighbours by which `rarity` goes."""
+
+_LEAST_DISTANCE = 0.01
+"""Least distance to the neighbours, so that copies of one sound keep some weight."""
+
 
 @dataclass(frozen=True)
 class Components:
     """Principal components of embeddings of public sound, with a degree of whitening.
 
     Attributes:
-        turn: Matrix that turns embeddings into components by descending variance, float64
-            (features, 128).
+        turn: Matrix that turns embeddings into components by descending variance, where rare
+            sounds count for more, float64 (features, 128).
         mean: Mean of the turned rows, brought to unit length again, float32 (128,).
         scale: Factors of the centred coordinates, float32 (128,), applied before `project` keeps
             the leading ones and brings them to unit length.
@@ -54,6 +62,9 @@ def public_components(
 ) -> Components:
     """Compute the principal components of embeddings (thesis, section 10.1: their scale).
 
+    Each embedding is weighted by its `rarity`, so that the components that a projection keeps are
+    not those of the most frequent sounds.
+
     Args:
         embeddings: Embeddings of public sound, unit rows (examples, features): at least 128
             features, and more than 128 examples.
@@ -76,7 +87,8 @@ def public_components(
     between("whitening", whitening, 0, 0.5)
     turn = np.eye(embeddings.shape[1]) if normalization is None else normalization
     rows = embeddings.astype(np.float64) @ turn
-    rotation = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :DIMENSIONS]
+    covariance = np.cov(rows, rowvar=False, aweights=rarity(_unit(rows)))
+    rotation = np.linalg.eigh(covariance)[1][:, ::-1][:, :DIMENSIONS]
     largest = np.abs(rotation).argmax(axis=0)
     rotation = rotation * np.sign(rotation[largest, np.arange(DIMENSIONS)])
     turned = _unit(rows @ rotation)
@@ -84,6 +96,22 @@ def public_components(
     scale = variances**-whitening
     scale /= np.sqrt(np.mean(variances * scale**2))
     return Components(turn @ rotation, turned.mean(axis=0), scale.astype(np.float32))
+
+
+def rarity(points: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the squared mean distance of each point to its ten nearest others.
+
+    Args:
+        points: Rows, more than 10, (examples, dimensions).
+
+    Returns:
+        float64 (examples,), at least 10⁻⁴.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(points)
+    distances = neighbours.kneighbors(points)[0][:, 1:].mean(axis=1)
+    return np.asarray(np.maximum(distances, _LEAST_DISTANCE) ** 2, dtype=np.float64)
 
 
 def within_class_normalization(

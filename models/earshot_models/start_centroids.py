@@ -1,9 +1,8 @@
 """Start centroids of an encoder: spherical k-means of public sound in its projection, no labels.
 
-Public sound is not distributed as what phones hear: it has thousands of spoken digits and few
-cafés. So rare seconds weigh more, by the squared distance to their neighbours, which brings the
-centroids nearer to unseen sound (docs/encoders.md). The sound is augmented first: played faster and
-slower, coloured, and mixed, as in the lessons of a teacher.
+Rare seconds weigh more (`rarity`), which brings the centroids nearer to unseen sound
+(docs/encoders.md). The sound is augmented first: played faster and slower, coloured, and mixed, as
+in the lessons of a teacher.
 """
 
 from __future__ import annotations
@@ -17,19 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models import audio
+from earshot_models.components import NEIGHBOURS, Components, rarity
 from earshot_models.distillation.lessons import Lessons, Variation
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS
 
 if TYPE_CHECKING:
-    from earshot_models.components import Components
     from earshot_models.pools import Pool
 
 SECONDS = 6_000
 """Usual number of seconds of augmented sound."""
-_NEIGHBOURS = 10
-_LEAST_DISTANCE = 0.01
-"""Least distance to the neighbours, so that copies of one sound keep some weight."""
 
 _BEGINNINGS = 8
 """Initializations of each clustering, of which the best is kept."""
@@ -98,12 +94,12 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
     from sklearn.preprocessing import normalize
 
     different = len(np.unique(points, axis=0))
-    if different < max(count, _NEIGHBOURS + 1):
+    if different < max(count, NEIGHBOURS + 1):
         raise InvalidInputError(
             f"{different} different seconds of sound are too few for {count} start centroids: "
-            f"at least {max(count, _NEIGHBOURS + 1)} are needed"
+            f"at least {max(count, NEIGHBOURS + 1)} are needed"
         )
-    weights = _rarity(points)
+    weights = rarity(points)
     best, nearest = np.empty(0), -np.inf
     for beginning in np.random.default_rng([seed, 5]).integers(2**32, size=_BEGINNINGS):
         # On unit rows, normalized centres are those of spherical k-means.
@@ -118,12 +114,3 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
         if near > nearest:
             best, nearest = centroids, near
     return np.asarray(best, dtype=np.float32)
-
-
-def _rarity(points: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the squared mean distance of each point to its nearest others, float64 (examples,)."""
-    from sklearn.neighbors import NearestNeighbors
-
-    neighbours = NearestNeighbors(n_neighbors=_NEIGHBOURS + 1).fit(points)
-    distances = neighbours.kneighbors(points)[0][:, 1:].mean(axis=1)
-    return np.asarray(np.maximum(distances, _LEAST_DISTANCE) ** 2, dtype=np.float64)

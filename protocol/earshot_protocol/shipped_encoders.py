@@ -20,7 +20,7 @@ DEFAULT_ENCODER = "contrast-3"
 SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
     {
         "contrast-1": "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816",
-        "contrast-3": "5944a5cefe7d472deac9380f625ae5478bd2f47224197074145cb8a989f757b1",
+        "contrast-3": "7b3cbd2007d099ddbe714793091bb86a3914b4417fdd10b5aa5ef6b33dee9901",
     }
 )
 """SHA-256 of each encoder's file by name, hexadecimal: all phones share the same files."""

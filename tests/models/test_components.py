@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earshot_models.components import public_components, within_class_normalization
+from earshot_models.components import public_components, rarity, within_class_normalization
 from earshot_models.training import retrieval
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -31,14 +31,17 @@ def test_components_are_principal() -> None:
     components = public_components(embeddings, 0.25)
     assert components.turn.shape == (FEATURES, DIMENSIONS)
     np.testing.assert_allclose(components.turn.T @ components.turn, np.eye(DIMENSIONS), atol=1e-9)
+    weights = rarity(embeddings)
     turned = heard @ components.turn
-    covariance = np.cov(turned, rowvar=False)
+    covariance = np.cov(turned, rowvar=False, aweights=weights)
     variances = np.diag(covariance)
     assert np.abs(covariance - np.diag(variances)).max() < 1e-9
     assert (np.diff(variances) <= 1e-12).all()
     # No other 128 directions carry more.
-    most = np.linalg.svd(heard - heard.mean(axis=0), compute_uv=False)[:DIMENSIONS] ** 2
-    assert variances.sum() == pytest.approx(most.sum() / (len(heard) - 1))
+    weights /= weights.sum()
+    around = (heard - weights @ heard) * np.sqrt(weights)[:, np.newaxis]
+    most = np.linalg.svd(around, compute_uv=False)[:DIMENSIONS] ** 2
+    assert variances.sum() == pytest.approx(most.sum() / (1 - weights @ weights))
     rows = unit(turned)
     np.testing.assert_allclose(components.turned(embeddings), rows, atol=1e-6)
     np.testing.assert_allclose(rows.mean(axis=0), components.mean, atol=1e-6)
@@ -47,6 +50,30 @@ def test_components_are_principal() -> None:
     np.testing.assert_allclose(
         whitened / whitened[0], np.sqrt(rows.var(axis=0) / rows.var(axis=0)[0]), rtol=1e-3
     )
+
+
+def test_the_most_frequent_sounds_do_not_come_first() -> None:
+    """Nineteen in twenty sounds vary in one direction, the others farther in three others."""
+    generator = np.random.default_rng(0)
+    rows = generator.normal(0, 0.001, (2000, FEATURES))
+    rows[:, 0] += 1
+    rows[:1900, 1] += generator.normal(0, 0.5, 1900)
+    rows[1900:, 2:5] += generator.normal(0, 1, (100, 3))
+    rows = unit(rows)
+    most = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, -1]
+    assert abs(most[1]) > 0.9
+    leading = public_components(rows, 0.25).turn[:, :3]
+    assert np.abs(leading[1]).max() < 0.3
+
+
+@pytest.mark.parametrize("count", [11, 60])
+def test_rarity(count: int) -> None:
+    rows = public(count)
+    rows[1] = rows[0]
+    apart = np.linalg.norm(rows[:, np.newaxis] - rows, axis=-1)
+    nearest = np.sort(apart, axis=1)[:, 1:11].mean(axis=1)
+    np.testing.assert_allclose(rarity(rows), nearest**2, rtol=1e-3)
+    np.testing.assert_allclose(rarity(np.tile(rows[0], (20, 1))), 1e-4)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ export const DEFAULT_ENCODER = "contrast-3";
 /** SHA-256 of each shipped encoder's file by name, hexadecimal: all phones share the same files. */
 export const SHIPPED_ENCODERS: ReadonlyMap<string, string> = new Map([
   ["contrast-1", "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816"],
-  ["contrast-3", "5944a5cefe7d472deac9380f625ae5478bd2f47224197074145cb8a989f757b1"],
+  ["contrast-3", "7b3cbd2007d099ddbe714793091bb86a3914b4417fdd10b5aa5ef6b33dee9901"],
 ]);
 
 /** A function from sound to embeddings. It is public, and the same on every phone. */
