@@ -30,8 +30,7 @@ class Components:
     """Principal components of embeddings of public sound, with a degree of whitening.
 
     Attributes:
-        turn: Matrix that turns embeddings into components by descending variance, where rare
-            sounds count for more, float64 (features, 128).
+        turn: Matrix that turns embeddings into their components, float64 (features, 128).
         mean: Mean of the turned rows, brought to unit length again, float32 (128,).
         scale: Factors of the centred coordinates, float32 (128,), applied before `project` keeps
             the leading ones and brings them to unit length.
@@ -62,8 +61,9 @@ def public_components(
 ) -> Components:
     """Compute the principal components of embeddings (thesis, section 10.1: their scale).
 
-    Each embedding is weighted by its `rarity`, so that the components that a projection keeps are
-    not those of the most frequent sounds.
+    The 128 components span the directions of largest variance. Among them, those come first in
+    which embeddings weighted by their `rarity` vary most: a projection keeps few, and they would
+    otherwise be those of the most frequent sounds.
 
     Args:
         embeddings: Embeddings of public sound, unit rows (examples, features): at least 128
@@ -87,8 +87,8 @@ def public_components(
     between("whitening", whitening, 0, 0.5)
     turn = np.eye(embeddings.shape[1]) if normalization is None else normalization
     rows = embeddings.astype(np.float64) @ turn
-    covariance = np.cov(rows, rowvar=False, aweights=rarity(_unit(rows)))
-    rotation = np.linalg.eigh(covariance)[1][:, ::-1][:, :DIMENSIONS]
+    kept = _principal(rows, None)[:, :DIMENSIONS]
+    rotation = kept @ _principal(rows @ kept, rarity(_unit(rows)))
     largest = np.abs(rotation).argmax(axis=0)
     rotation = rotation * np.sign(rotation[largest, np.arange(DIMENSIONS)])
     turned = _unit(rows @ rotation)
@@ -96,6 +96,14 @@ def public_components(
     scale = variances**-whitening
     scale /= np.sqrt(np.mean(variances * scale**2))
     return Components(turn @ rotation, turned.mean(axis=0), scale.astype(np.float32))
+
+
+def _principal(
+    rows: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Return the directions of rows by descending variance, in columns."""
+    covariance = np.cov(rows, rowvar=False, aweights=weights)
+    return np.asarray(np.linalg.eigh(covariance)[1][:, ::-1])
 
 
 def rarity(points: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -31,17 +31,15 @@ def test_components_are_principal() -> None:
     components = public_components(embeddings, 0.25)
     assert components.turn.shape == (FEATURES, DIMENSIONS)
     np.testing.assert_allclose(components.turn.T @ components.turn, np.eye(DIMENSIONS), atol=1e-9)
-    weights = rarity(embeddings)
     turned = heard @ components.turn
-    covariance = np.cov(turned, rowvar=False, aweights=weights)
+    # No other 128 directions carry more.
+    most = np.linalg.svd(heard - heard.mean(axis=0), compute_uv=False)[:DIMENSIONS] ** 2
+    assert np.trace(np.cov(turned, rowvar=False)) == pytest.approx(most.sum() / (len(heard) - 1))
+    # Among them, those in which rare sounds vary come first.
+    covariance = np.cov(turned, rowvar=False, aweights=rarity(embeddings))
     variances = np.diag(covariance)
     assert np.abs(covariance - np.diag(variances)).max() < 1e-9
     assert (np.diff(variances) <= 1e-12).all()
-    # No other 128 directions carry more.
-    weights /= weights.sum()
-    around = (heard - weights @ heard) * np.sqrt(weights)[:, np.newaxis]
-    most = np.linalg.svd(around, compute_uv=False)[:DIMENSIONS] ** 2
-    assert variances.sum() == pytest.approx(most.sum() / (1 - weights @ weights))
     rows = unit(turned)
     np.testing.assert_allclose(components.turned(embeddings), rows, atol=1e-6)
     np.testing.assert_allclose(rows.mean(axis=0), components.mean, atol=1e-6)

@@ -18,7 +18,7 @@ export const DEFAULT_ENCODER = "contrast-3";
 /** SHA-256 of each shipped encoder's file by name, hexadecimal: all phones share the same files. */
 export const SHIPPED_ENCODERS: ReadonlyMap<string, string> = new Map([
   ["contrast-1", "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816"],
-  ["contrast-3", "7b3cbd2007d099ddbe714793091bb86a3914b4417fdd10b5aa5ef6b33dee9901"],
+  ["contrast-3", "239cd1cde9f082de37e76cd821c9622f20f2d69be4753210f19899c777ce994e"],
 ]);
 
 /** A function from sound to embeddings. It is public, and the same on every phone. */
