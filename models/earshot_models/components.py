@@ -109,6 +109,9 @@ def _principal(
 def rarity(points: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the squared mean distance of each point to its ten nearest others.
 
+    Public collections hold most of what is easy to record; as weights, these let every kind of
+    sound count (docs/decisions/0084).
+
     Args:
         points: Rows, more than 10, (examples, dimensions).
 
