@@ -160,7 +160,7 @@ TAUGHT = Recipe(
     within_class=0.9,
     whitening=0.25,
 )
-"""Recipe of the encoder contrast-3, with a teacher; tuned for phones in pockets."""
+"""Recipe of the encoder contrast-3, with a teacher (docs/decisions/0084)."""
 
 
 @dataclass(frozen=True)
