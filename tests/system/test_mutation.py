@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
+from support.mutation import judge
 from support.mutation.driver import PLACES, Mutation
 from support.mutation.operators import CHECK, LIMIT, LIMITS, RANDOMNESS, Mutant, mutants_of
 
@@ -314,3 +318,26 @@ def test_classes_of_published_limits_are_where_they_are_looked_for() -> None:
             for path in (root / package).rglob(file)
         ]
         assert any(f"class {name}(" in text or f"class {name}:" in text for text in texts), name
+
+
+@pytest.mark.parametrize("ignores", [(), (signal.SIGQUIT,)])
+def test_servers_of_a_judged_mutant_end_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignores: tuple[signal.Signals, ...]
+) -> None:
+    def serve() -> None:
+        os.setsid()
+        for each in ignores:
+            signal.signal(each, signal.SIG_IGN)
+        (tmp_path / "server").write_text(str(os.getpid()))
+        time.sleep(60)
+
+    def run() -> int:
+        if os.fork() == 0:
+            serve()
+        while not (tmp_path / "server").exists():
+            time.sleep(0.01)
+        return 1
+
+    monkeypatch.setattr(judge, "_SHUTDOWN", 0.2)
+    assert judge.in_a_fork(run) == judge.KILLED
+    assert not psutil.pid_exists(int((tmp_path / "server").read_text()))

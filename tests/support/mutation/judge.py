@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pkgutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import psutil
 import pytest
 
 SURVIVED, KILLED, CAPPED, TIMED_OUT = "survived", "killed", "capped", "timed out"
@@ -26,12 +28,21 @@ _FRESH_PATIENCE = 30.0
 _LONGEST_WAIT = 120.0
 """Seconds after which a process that waits for ever is ended."""
 _MEMORY = 16 * 2**30
+_SHUTDOWN = 3.0
+"""Seconds in which a PostgreSQL shuts down before it is killed."""
+_SET_CHILD_SUBREAPER = 36
+"""`PR_SET_CHILD_SUBREAPER` of Linux's `prctl`."""
 QUIET = ("-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", "--tb=no", "-m", "not slow")
 QUIETER = (*QUIET, "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 def in_a_fork(run: Callable[[], int]) -> str:
-    """What a process of its own comes to: 0 is survived, 1 killed, 2 capped."""
+    """What a process of its own comes to: 0 is survived, 1 killed, 2 capped.
+
+    Whatever it has started ends with it, servers in sessions of their own included.
+    """
+    _adopt_orphans(True)
+    others = psutil.Process().children()
     pid = os.fork()
     if pid == 0:
         code = 1  # whatever breaks tests from outside of any breaks them
@@ -51,11 +62,22 @@ def in_a_fork(run: Callable[[], int]) -> str:
                 return TIMED_OUT
             time.sleep(0.005)
     finally:
-        os.killpg(pid, signal.SIGKILL)  # with whatever its tests have started
+        os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+        while left := [each for each in psutil.Process().children() if each not in others]:
+            for each in left:
+                each.send_signal(signal.SIGQUIT)
+            for each in psutil.wait_procs(left, _SHUTDOWN)[1]:
+                each.kill()
+        _adopt_orphans(False)
     if status.si_code == os.CLD_EXITED:
         return _CODES.get(status.si_status, KILLED)
     return TIMED_OUT if status.si_status == signal.SIGPROF else KILLED
+
+
+def _adopt_orphans(whether: bool) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, int(whether), 0, 0, 0)
 
 
 class Chosen:
