@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -116,6 +117,13 @@ def test_without_an_honest_survivor_there_is_no_phase(make: Callable[..., Parame
 def test_noise_that_cannot_be_shared_ends_a_phase_before_any_work() -> None:
     with pytest.raises(InvalidParametersError, match="too large for phones to draw"):
         statistics_parameters(noise=1e9).check_feasible()
+
+
+def test_where_no_graph_is_safe_there_is_no_phase() -> None:
+    make = partial(statistics_parameters, phones=1000)
+    make(dropout=0.3, corrupted=0.1).check_feasible()
+    with pytest.raises(InvalidParametersError, match="1000 participants no safe graph"):
+        make(dropout=0.3, corrupted=0.45).check_feasible()
 
 
 def test_parameters_that_are_wrong_are_not_feasible_either() -> None:
